@@ -1,0 +1,412 @@
+package core
+
+import (
+	"container/list"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// A request is blocked on Redis for readBudget + acquireBudget + finishBudget = 250 ms at
+	// most. What takes longer goes on off the request.
+	readBudget    = 100 * time.Millisecond
+	acquireBudget = 100 * time.Millisecond
+	finishBudget  = 50 * time.Millisecond
+
+	pollGrowth  = 5
+	pollCeiling = 250 * time.Millisecond
+	// lastPoll is how long before the first deadline among its seats a flight asks once more.
+	lastPoll = 15 * time.Millisecond
+)
+
+// A flight is this process's part in computing what belongs at one place. Its one
+// goroutine is the only one that talks to the backend about it, however many requests
+// wait: it takes the lock, polls while somebody else has it, renews it while a request
+// of this process computes, and finishes.
+//
+// Requests take seats in it. When it has the lock it elects one seat to compute; the
+// others are told what became of it.
+type flight struct {
+	m       *middleware
+	place   place
+	seen    string   // the head that its starter saw
+	noRedis bool     // its starter could not read: do not spend another budget on acquiring
+	refresh *refresh // computes if there is no seat; nil if only seats can
+
+	mu    sync.Mutex
+	seats list.List // of *seat, longest waiting first
+	shut  bool      // takes no more seats
+
+	wake chan struct{} // the last seat left, or one with an earlier deadline came
+	news chan result   // an announcement came in
+}
+
+// A seat is one request in a flight.
+type seat struct {
+	class    class
+	patient  bool // waits while somebody computes; the impatient are told to leave
+	hasStale bool
+	deadline time.Time
+	boarded  time.Time
+	tidings  chan tidings // buffered: a flight never waits for a seat
+	at       *list.Element
+}
+
+// tidings is what a seat is told, once.
+type tidings struct {
+	kind   tidingsKind
+	grant  *grant        // elected; parallel, if the response may be stored
+	stored stored        // answered
+	remote bool          // answered: by another process
+	after  time.Duration // failing: how long it makes no sense to come back
+}
+
+type tidingsKind uint8
+
+const (
+	tidingsElected  tidingsKind = iota // compute: you are the winner
+	tidingsAnswered                    // here is what was computed
+	tidingsAgain                       // it came to nothing: read once more
+	tidingsParallel                    // not shareable: run the handler at once, like everybody else
+	tidingsLeave                       // somebody computes, and you do not wait
+	tidingsFailing                     // the key is left alone for a while
+	tidingsTooMany                     // no seat: too many requests wait
+	tidingsTimeout                     // the wait is over, or the client gone
+)
+
+// board takes a seat for s in the flight to f.place, which becomes f if there is none.
+// An impatient seat boards only a flight that it starts; board returns nil otherwise. s may be nil
+// if f can compute without a seat.
+func (g *Gate) board(f *flight, s *seat) *flight {
+	loc := f.place.loc()
+	for {
+		g.mu.Lock()
+		there, ok := g.flights[loc]
+		if !ok {
+			f.wake, f.news = make(chan struct{}, 1), make(chan result, 1)
+			if s != nil {
+				s.at = f.seats.PushBack(s)
+			}
+			if !g.goOwnedLocked(f.run) {
+				g.mu.Unlock()
+				return nil
+			}
+			g.flights[loc] = f
+		}
+		g.mu.Unlock()
+		switch {
+		case !ok:
+			return f
+		case s == nil || !s.patient:
+			return nil
+		case there.take(s):
+			return there
+		}
+		// It shut between the look and the seat: it is off the map by now.
+	}
+}
+
+func (f *flight) take(s *seat) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.shut {
+		return false
+	}
+	s.at = f.seats.PushBack(s)
+	if front := f.seats.Front().Value.(*seat); s.deadline.Before(front.deadline) {
+		f.nudge()
+	}
+	return true
+}
+
+// leave gives a seat up. If the flight had just told it something, leave returns that: whoever was
+// elected must compute or hand the grant back.
+func (f *flight) leave(s *seat) (last tidings, told bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.at == nil {
+		return <-s.tidings, true
+	}
+	f.seats.Remove(s.at)
+	s.at = nil
+	if f.seats.Len() == 0 {
+		f.nudge()
+	}
+	return tidings{}, false
+}
+
+func (f *flight) nudge() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// tell tells every seat that which selects, or all if it is nil.
+func (f *flight) tell(t tidings, which func(*seat) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for at := f.seats.Front(); at != nil; {
+		s, next := at.Value.(*seat), at.Next()
+		if which == nil || which(s) {
+			f.seats.Remove(at)
+			s.at = nil
+			s.tidings <- t
+		}
+		at = next
+	}
+}
+
+// shutDown takes the flight off the map: later requests look for themselves.
+func (f *flight) shutDown() {
+	g, loc := f.m.gate, f.place.loc()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.flights[loc] == f {
+		delete(g.flights, loc)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.shut = true
+}
+
+// close shuts the flight down and tells the seats that are left.
+func (f *flight) close(t tidings) {
+	f.shutDown()
+	f.tell(t, nil)
+}
+
+// elect hands the grant to the seat that has waited longest, the patient ones first, or to the refresh. It returns
+// false if there is neither. With which it looks only at seats that this selects.
+func (f *flight) elect(gr *grant, which func(*seat) bool) bool {
+	f.mu.Lock()
+	var chosen *seat
+	for at := f.seats.Front(); at != nil; at = at.Next() {
+		s := at.Value.(*seat)
+		if which != nil && !which(s) {
+			continue
+		}
+		if chosen == nil || s.patient {
+			chosen = s
+			if s.patient {
+				break
+			}
+		}
+	}
+	if chosen != nil {
+		f.seats.Remove(chosen.at)
+		chosen.at = nil
+		gr.class = chosen.class
+		chosen.tidings <- tidings{kind: tidingsElected, grant: gr}
+	}
+	f.mu.Unlock()
+	if chosen != nil {
+		return true
+	}
+	r := f.refresh
+	f.refresh = nil // it runs once
+	return r != nil && r.start(gr)
+}
+
+// needed reports whether anybody waits for the flight, and returns what acquire has to
+// know about them: the class of the one who would be elected, whether anybody waits
+// while another computes, and whether all have a stale copy to fall back on.
+func (f *flight) needed() (class class, patient, hasStale, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seats.Len() == 0 {
+		return anonymous, false, true, f.refresh != nil
+	}
+	class, hasStale = f.seats.Front().Value.(*seat).class, true
+	for at := f.seats.Front(); at != nil; at = at.Next() {
+		s := at.Value.(*seat)
+		if s.patient && !patient {
+			class, patient = s.class, true
+		}
+		hasStale = hasStale && s.hasStale
+	}
+	return class, patient, hasStale, true
+}
+
+// run is the way of a flight.
+func (f *flight) run() {
+	defer f.close(tidings{kind: tidingsAgain})
+	waited, poll := false, time.Duration(0)
+	why := causeMiss
+	for {
+		class, patient, hasStale, needed := f.needed()
+		if !needed {
+			return
+		}
+		gr, found, err := f.acquire(class, patient, hasStale)
+		switch {
+		case err != nil || found.state == stateNoLock:
+			// No fleet lock. One request of this process computes; nothing can be stored.
+			gr.fleet, gr.cause = false, causeNoRedis
+			f.m.gate.noLock(f.m, found, err)
+			if !f.attend(gr) {
+				return
+			}
+		case found.state == stateWon:
+			gr.cause = why
+			if !f.attend(gr) {
+				return
+			}
+			why = causeAfterFailure
+		case found.state == stateChanged:
+			f.reread()
+			return
+		case found.state == stateUncacheable:
+			// This is known of one class of requests; the others ask for themselves.
+			f.parallel(gr, found.claimed, func(s *seat) bool { return s.class == class })
+		case found.state == stateFailing:
+			// Those who come to a failing key are told so; those who were waiting when it failed sit it out.
+			f.tell(tidings{kind: tidingsFailing, after: found.remains}, func(s *seat) bool {
+				return s.class == class && (!waited || s.hasStale || !s.patient)
+			})
+			f.refresh = nil
+			f.await(found.remains)
+			why = causeAfterFailure
+		default: // held
+			f.tell(tidings{kind: tidingsLeave}, func(s *seat) bool { return !s.patient })
+			if f.refresh != nil {
+				f.refresh = nil // somebody else refreshes
+				continue
+			}
+			poll = f.m.nextPoll(poll)
+			switch f.await(min(poll, found.remains+time.Millisecond)) {
+			case resultStored:
+				f.reread()
+				return
+			case resultUncacheable:
+				f.parallel(nil, false, func(s *seat) bool { return s.class == anonymous })
+			case "":
+				why = causeTakeover
+			default:
+				poll = 0
+			}
+		}
+		waited = true
+	}
+}
+
+// acquire looks again and tries to take the lock. An outcome that is unknown is not a win; it is
+// cleaned up off the request.
+func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, error) {
+	g, cfg := f.m.gate, f.m.cfg
+	select {
+	case <-f.news: // about a lock that this answer will know more of
+	default:
+	}
+	gr := &grant{
+		proven:  time.Now(),
+		lease:   lease{place: f.place, token: newToken(), class: class, lock: cfg.LockFor, hold: cfg.HoldFor},
+		reports: make(chan completion, 1),
+		settled: make(chan verdict, 1),
+	}
+	if f.noRedis {
+		f.noRedis = false
+		return gr, answer{}, errNoRedis
+	}
+	ctx, cancel := context.WithTimeout(g.ctx, acquireBudget)
+	defer cancel()
+	found, err := g.backend.acquire(ctx, query{lease: gr.lease, seen: f.seen, waits: patient, hasStale: hasStale})
+	if err != nil {
+		// It may have been executed, or still be under way: give back until there was something to give back.
+		g.goOwned(func() {
+			g.untilDone(gr.lock, func(ctx context.Context) bool {
+				had, err := g.backend.release(ctx, gr.lease)
+				return had && err == nil
+			})
+		})
+	}
+	gr.fleet = err == nil && found.state == stateWon
+	gr.locked, gr.grant = gr.fleet, found.grant
+	return gr, found, err
+}
+
+// reread reads what somebody else stored and tells the seats. The flight shuts first: a request that
+// comes after the GET was sent must not get what it brings.
+func (f *flight) reread() {
+	f.shutDown()
+	g := f.m.gate
+	ctx, cancel := context.WithTimeout(g.ctx, readBudget)
+	defer cancel()
+	if f.place.variant != "" {
+		base, err := g.backend.read(ctx, f.place.base)
+		if r := base.record; err == nil && r != nil && !slices.Equal(r.Names, f.place.names) {
+			g.varies.Set(f.place.hash, r.Names) // the key varies on more than we knew: it is another place
+			f.tell(tidings{kind: tidingsAgain}, nil)
+			return
+		}
+	}
+	s, err := g.backend.read(ctx, f.place.loc())
+	if err != nil {
+		f.tell(tidings{kind: tidingsAgain}, nil)
+		return
+	}
+	f.tell(tidings{kind: tidingsAnswered, stored: s, remote: true}, nil)
+}
+
+// parallel lets seats run the handler at once. If acquire granted the claim, one of them may store
+// what it gets: the response may have become cacheable.
+func (f *flight) parallel(gr *grant, claimed bool, which func(*seat) bool) {
+	if claimed {
+		gr.fleet, gr.cause = true, causeUncacheable
+		if f.elect(gr, which) {
+			f.m.gate.goOwned(func() { f.oversee(gr) })
+		} else {
+			f.m.gate.settle(gr, completion{result: resultGaveUp})
+		}
+	}
+	f.tell(tidings{kind: tidingsParallel}, which)
+}
+
+// await sleeps until an announcement comes in, pause has passed, a seat's deadline is
+// near, or nobody is left. It returns what was announced, or "".
+func (f *flight) await(pause time.Duration) result {
+	end := time.Now().Add(pause)
+	for {
+		first, any := f.firstDeadline()
+		if !any {
+			return ""
+		}
+		until := end
+		if near := first.Add(-lastPoll); near.Before(end) && time.Until(near) > 0 {
+			until = near
+		}
+		timer := time.NewTimer(time.Until(until))
+		select {
+		case why := <-f.news:
+			timer.Stop()
+			return why
+		case <-timer.C:
+			return ""
+		case <-f.wake:
+			timer.Stop()
+		}
+	}
+}
+
+func (f *flight) firstDeadline() (first time.Time, any bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for at := f.seats.Front(); at != nil; at = at.Next() {
+		if s := at.Value.(*seat); !any || s.deadline.Before(first) {
+			first, any = s.deadline, true
+		}
+	}
+	return first, any
+}
+
+// nextPoll draws the pause before the next poll: the first between the route's bounds, then growing.
+func (m *middleware) nextPoll(last time.Duration) time.Duration {
+	low, high := m.cfg.PollMin, m.cfg.PollMax
+	if last == 0 {
+		return low + time.Duration(rand.Int64N(int64(high-low)+1))
+	}
+	return min(pollGrowth*last, max(pollCeiling, high))
+}

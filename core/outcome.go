@@ -1,0 +1,118 @@
+package core
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// An Outcome is what happened to one request. Adapters return it from their Outcome
+// function, to handlers and to middleware outside; Cache-Status, statistics and logs are made of it.
+type Outcome struct {
+	Role   Role
+	Detail string        // why the request was not ours, or the response not stored; "" otherwise. A bounded set of words
+	Cause  string        // why the handler ran, with RoleWinner: "miss", "stale", "takeover", …
+	Stored bool          // the response was stored
+	TTL    time.Duration // how long the served response is still fresh; negative when stale
+	Waited time.Duration // as a loser
+	Status int           // of the response; 0 if it went straight to the client
+}
+
+// A Role is what one request was.
+type Role string
+
+// The roles.
+const (
+	RoleHit          Role = "hit"           // served from a fresh entry
+	RoleStale        Role = "stale"         // served from a stale entry, at once or because the handler failed
+	RoleWinner       Role = "winner"        // ran the handler for everybody
+	RoleLocalWaiter  Role = "local-waiter"  // waited for a winner of the same process and got its response
+	RoleRemoteWaiter Role = "remote-waiter" // waited for a winner of another process and got its response
+	RoleParallel     Role = "parallel"      // ran the handler for itself: the response is not shareable
+	RoleDegraded     Role = "degraded"      // its wait ended without a response
+	RoleBypass       Role = "bypass"        // not ours: went straight to the handler
+)
+
+// A cause says why a handler ran, or why a computation more than one was needed.
+type cause string
+
+const (
+	causeMiss         cause = "miss"
+	causeStale        cause = "stale"
+	causeTakeover     cause = "takeover" // the holder of the lock died or lost it
+	causeAfterFailure cause = "after-failure"
+	causeUncacheable  cause = "uncacheable"
+	causeNoRedis      cause = "no-redis"
+	causeLockLost     cause = "lock-lost"
+	causeHoldCap      cause = "hold-cap"
+	causeInvalidated  cause = "invalidated"
+	causeDropped      cause = "dropped" // computed, but not stored: invalidated or replaced meanwhile
+)
+
+type outcomeKey struct{}
+
+// OutcomeOf returns the outcome of the request that ctx belongs to, the zero Outcome if none of this
+// module's middleware saw it. It is complete once the middleware has returned; inside the handler only Role and Cause are set.
+// It is for adapters, which export it as Outcome.
+func OutcomeOf(ctx context.Context) Outcome {
+	if o, ok := ctx.Value(outcomeKey{}).(*Outcome); ok {
+		return *o
+	}
+	return Outcome{}
+}
+
+const cacheName = "herdgate"
+
+// cacheStatus is the outcome as a member of the Cache-Status list (RFC 9211).
+func (o *Outcome) cacheStatus() string {
+	b := make([]byte, 0, 64)
+	b = append(b, cacheName...)
+	param := func(p string) { b = append(append(b, "; "...), p...) }
+	switch o.Role {
+	case RoleHit, RoleStale:
+		param("hit")
+		param("ttl=")
+		b = strconv.AppendInt(b, seconds(o.TTL), 10)
+	case RoleWinner:
+		if o.Cause == string(causeStale) {
+			param("fwd=stale")
+		} else {
+			param("fwd=miss")
+		}
+	case RoleLocalWaiter, RoleRemoteWaiter:
+		param("fwd=miss")
+		param("collapsed")
+	case RoleDegraded, RoleParallel:
+		param("fwd=miss")
+	case RoleBypass:
+		if o.Detail == "method" {
+			param("fwd=method")
+		} else {
+			param("fwd=bypass")
+		}
+	}
+	if o.Role == RoleWinner && o.Status != 0 {
+		param("fwd-status=")
+		b = strconv.AppendInt(b, int64(o.Status), 10)
+	}
+	if o.Stored {
+		param("stored")
+	}
+	if o.Role == RoleDegraded && o.Detail == "" {
+		param("detail=degraded")
+	}
+	if o.Detail != "" {
+		param("detail=")
+		b = append(b, o.Detail...)
+	}
+	return string(b)
+}
+
+// seconds rounds down, so that -0.5 s is not fresh.
+func seconds(d time.Duration) int64 {
+	s := int64(d / time.Second)
+	if d < 0 && d%time.Second != 0 {
+		s--
+	}
+	return s
+}

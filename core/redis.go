@@ -1,0 +1,307 @@
+package core
+
+import (
+	"context"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/herdgate/herdgate/internal/entry"
+)
+
+// The scripts are constant: none is made per key. Script.Run sends EVALSHA and falls back to EVAL
+// when the server does not know the script (SCRIPT FLUSH, restart, failover).
+var (
+	//go:embed scripts/acquire.lua
+	acquireSource string
+	//go:embed scripts/extend.lua
+	extendSource string
+	//go:embed scripts/finish.lua
+	finishSource string
+	//go:embed scripts/release.lua
+	releaseSource string
+	//go:embed scripts/invalidate.lua
+	invalidateSource string
+
+	acquireScript    = redis.NewScript(acquireSource)
+	extendScript     = redis.NewScript(extendSource)
+	finishScript     = redis.NewScript(finishSource)
+	releaseScript    = redis.NewScript(releaseSource)
+	invalidateScript = redis.NewScript(invalidateSource)
+)
+
+const (
+	// tmpFor is how long an encoded entry waits under its temporary key for the script that moves it.
+	tmpFor = time.Minute
+	// failMemory is how long failures count as being in a row.
+	failMemory = 2 * time.Minute
+	// variantsPerKey is enforced by acquire.lua.
+	variantsPerKey = 64
+)
+
+var namespacePattern = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,64}$`)
+
+// Redis keeps responses and locks in Redis, for a whole fleet. The client is a
+// *redis.Client (single node, or NewFailoverClient for Sentinel) or a
+// *redis.ClusterClient; New refuses others, because herdgate could not bound the time that
+// they wait. The client stays the caller's: Gate.Close does not close it.
+//
+// Every key begins with the namespace ([a-zA-Z0-9._-], 1 to 64 characters). Services that share a
+// namespace share responses; two that do not belong together need two.
+//
+// With ACLs the user needs the keys <namespace>:*, the channels
+// <namespace>:v1:inbox:* (PUBLISH and SUBSCRIBE; the default of Redis 7 grants none), and the commands get, set, mget, getrange, del,
+// rename, exists, pttl, pexpire, sadd, scard, srem, smembers, time, publish, subscribe, unsubscribe, eval and evalsha.
+// Without the channels losers find out by polling.
+func Redis(client redis.UniversalClient, namespace string) Backend {
+	return redisOption{client: client, namespace: namespace}
+}
+
+type redisOption struct {
+	client    redis.UniversalClient
+	namespace string
+}
+
+func (o redisOption) open() (backend, error) {
+	var errs []error
+	if !namespacePattern.MatchString(o.namespace) {
+		errs = append(errs, fmt.Errorf("herdgate: core.Redis: namespace %q: use 1 to 64 of a-z, A-Z, 0-9, '.', '_', '-'", o.namespace))
+	}
+	client, end, err := bounded(o.client)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	prefix := o.namespace + ":v1:"
+	id := newToken()
+	return &redisBackend{
+		client: client,
+		end:    end,
+		clock:  newFleetClock(),
+		inbox:  newInbox(client, prefix+"inbox:"+hex.EncodeToString(id[:])),
+	}, nil
+}
+
+type redisBackend struct {
+	client redisClient
+	end    func() error
+	clock  *fleetClock
+	inbox  *inbox
+}
+
+func (b *redisBackend) announcements(deliver func(loc string, why result)) { b.inbox.deliver = deliver }
+
+func (b *redisBackend) close(ctx context.Context) error {
+	return errors.Join(b.inbox.close(ctx), b.end())
+}
+
+func (b *redisBackend) now() int64 {
+	if now, known := b.clock.now(); known {
+		return now
+	}
+	return time.Now().UnixMicro() // Redis has not answered yet: the wall clock is the best there is
+}
+
+func (b *redisBackend) read(ctx context.Context, loc string) (stored, error) {
+	if _, known := b.clock.now(); !known { // once per process, before the first entry is judged
+		t, err := b.client.Time(ctx).Result()
+		if err != nil && !isReply(err) {
+			return stored{}, err
+		}
+		if err == nil {
+			b.clock.observe(t.UnixMicro())
+		}
+	}
+	raw, err := b.client.Get(ctx, loc).Bytes()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return stored{}, nil
+	case isWrongType(err):
+		return stored{}, nil // somebody else's value in our place: a miss, replaced by the next store
+	case err != nil:
+		return stored{}, err
+	}
+	return decode(raw), nil
+}
+
+func decode(raw []byte) stored {
+	s := stored{head: entry.Head(raw), size: len(raw)}
+	if entry.IsRecord(raw) {
+		s.record, _ = entry.DecodeRecord(raw)
+		return s
+	}
+	s.entry, _ = entry.Decode(raw)
+	return s
+}
+
+// namesPart is what acquire.lua compares of a vary record: all that follows its head and its checksum.
+func namesPart(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return string((&entry.Record{Names: names}).Encode()[entry.HeadLen+4:])
+}
+
+func isWrongType(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE") }
+
+func (b *redisBackend) acquire(ctx context.Context, q query) (answer, error) {
+	loc, inbox := q.loc(), ""
+	if q.waits {
+		inbox = b.inbox.name
+		b.inbox.start()
+	}
+	reply, err := acquireScript.Run(ctx, b.client,
+		[]string{loc + ":lock", loc + ":claim", loc + q.class.markSuffix(), loc + q.class.failSuffix(), loc + ":wait", loc, q.base, q.base + ":idx"},
+		q.token[:], ms(q.lock), ms(q.hold+q.lock), q.seen, namesPart(q.names), inbox, ms(2*q.lock+time.Second), q.variant, flag(q.hasStale),
+	).Slice()
+	if err != nil {
+		return answer{}, err
+	}
+	return b.parseAcquire(reply)
+}
+
+func (b *redisBackend) parseAcquire(reply []any) (answer, error) {
+	word, _ := at[string](reply, 0)
+	n, _ := at[int64](reply, 1)
+	remains := time.Duration(n) * time.Millisecond
+	switch word {
+	case "won":
+		b.clock.observe(n)
+		return answer{state: stateWon, grant: n}, nil
+	case "held":
+		return answer{state: stateHeld, remains: remains}, nil
+	case "changed":
+		return answer{state: stateChanged}, nil
+	case "uncacheable":
+		claimed, _ := at[int64](reply, 2)
+		grant, _ := at[int64](reply, 3)
+		b.clock.observe(grant)
+		return answer{state: stateUncacheable, remains: remains, claimed: claimed == 1, grant: grant}, nil
+	case "failing":
+		return answer{state: stateFailing, remains: remains}, nil
+	case "nolock":
+		reason, _ := at[string](reply, 1)
+		return answer{state: stateNoLock, reason: reason}, nil
+	}
+	return answer{}, fmt.Errorf("herdgate: acquire.lua answered %v", reply)
+}
+
+func (b *redisBackend) extend(ctx context.Context, l lease) (tenure, error) {
+	loc := l.loc()
+	word, err := extendScript.Run(ctx, b.client, []string{loc + ":lock", loc + ":claim"}, l.token[:], ms(l.lock)).Text()
+	switch {
+	case err != nil:
+		return 0, err
+	case word == "held":
+		return tenureHeld, nil
+	case word == "lost":
+		return tenureLost, nil
+	}
+	return tenureRevoked, nil
+}
+
+func (b *redisBackend) finish(ctx context.Context, l lease, c completion) (verdict, error) {
+	loc := l.loc()
+	tmp := l.base + ":tmp:" + hex.EncodeToString(l.token[:])
+	at, record, refused := l.place, "", false
+	if c.result == resultStored {
+		at = c.at
+		if len(at.names) > 0 {
+			record = string((&entry.Record{Grant: l.grant, Token: l.token, Names: at.names}).Encode())
+		}
+		if err := b.client.Set(ctx, tmp, body(c.entry.Encode()), tmpFor).Err(); err != nil {
+			if !isReply(err) {
+				return 0, err
+			}
+			// Out of memory, or the like. The lock must go all the same.
+			c.result, refused = resultGaveUp, true
+		}
+	}
+	word, err := finishScript.Run(ctx, b.client,
+		[]string{loc + ":lock", loc + ":claim", loc + l.class.markSuffix(), loc + l.class.failSuffix(), loc + ":wait",
+			tmp, at.loc(), l.base, l.base + ":idx"},
+		l.token[:], string(c.result), loc, ms(max(c.ttl, time.Millisecond)), record, at.variant, namesPart(l.names),
+		series(6, markFor, 1, 1.2), series(6, func(n int) time.Duration { return 2*markFor(n) + time.Minute }, 1, 1),
+		series(9, func(n int) time.Duration { return backoff(n, true) }, 0.75, 1),
+		series(6, func(n int) time.Duration { return backoff(n, false) }, 0.75, 1),
+		ms(failMemory),
+	).Text()
+	switch {
+	case err != nil:
+		return 0, err
+	case word == "replaced":
+		return verdictReplaced, nil
+	case word == "invalidated":
+		return verdictInvalidated, nil
+	case refused, strings.HasPrefix(word, "refused:"):
+		return verdictRefused, nil
+	}
+	return verdictDone, nil
+}
+
+func (b *redisBackend) release(ctx context.Context, l lease) (had bool, err error) {
+	loc := l.loc()
+	n, err := releaseScript.Run(ctx, b.client, []string{loc + ":lock", loc + ":claim"}, l.token[:]).Int()
+	return n > 0, err
+}
+
+func (b *redisBackend) invalidate(ctx context.Context, base string) error {
+	return invalidateScript.Run(ctx, b.client, []string{base, base + ":idx"}).Err()
+}
+
+// body keeps instrumentation from recording whole responses: redisotel prints arguments.
+type body []byte
+
+// MarshalBinary is what go-redis sends.
+func (b body) MarshalBinary() ([]byte, error) { return b, nil }
+
+// String is what anybody who prints the command sees.
+func (b body) String() string { return fmt.Sprintf("<%d bytes>", len(b)) }
+
+// isReply reports whether the server answered, with an error, rather than the connection having failed.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// ms rounds up, so that no lifetime becomes zero.
+func ms(d time.Duration) int64 {
+	return max(1, int64((d+time.Millisecond-1)/time.Millisecond))
+}
+
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+// series lists f(1) to f(n) in ms, each multiplied by a random factor between low and high.
+func series(n int, f func(int) time.Duration, low, high float64) string {
+	factor := low + rand.Float64()*(high-low)
+	var b strings.Builder
+	for i := 1; i <= n; i++ {
+		if i > 1 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.FormatInt(int64(float64(f(i).Milliseconds())*factor), 10))
+	}
+	return b.String()
+}
+
+func at[T any](reply []any, i int) (v T, ok bool) {
+	if i < len(reply) {
+		v, ok = reply[i].(T)
+	}
+	return v, ok
+}

@@ -1,0 +1,243 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"time"
+
+	"github.com/herdgate/herdgate/internal/headers"
+	"github.com/herdgate/herdgate/internal/route"
+)
+
+// A RouteOption changes how one route is cached. Options are given to an adapter's
+// Cache; a later one wins over an earlier one of the same name.
+//
+// Its parameter is internal: options come from this package and from the adapters.
+type RouteOption func(*route.Config) error
+
+// Check returns the error with which Cache would panic on these options: every
+// invalid one, joined. It returns nil if all are valid.
+func Check(opts ...RouteOption) error {
+	_, err := configure(opts)
+	return err
+}
+
+func configure(opts []RouteOption) (*route.Config, error) {
+	cfg := route.Default()
+	var errs []error
+	for _, opt := range opts {
+		if opt == nil {
+			errs = append(errs, errors.New("herdgate: a route option is nil: remove it"))
+			continue
+		}
+		if err := opt(&cfg); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if cfg.PerUser && cfg.KeyBy == nil {
+		errs = append(errs, errors.New("herdgate: PerUser needs to know who the user is: add the adapter's KeyBy"))
+	}
+	if cfg.PerUser && cfg.Public {
+		errs = append(errs, errors.New("herdgate: Public and PerUser contradict each other: keep one"))
+	}
+	if cfg.HoldFor < cfg.LockFor {
+		errs = append(errs, fmt.Errorf("herdgate: HoldFor(%v) is shorter than LockFor(%v): raise HoldFor", cfg.HoldFor, cfg.LockFor))
+	}
+	return &cfg, errors.Join(errs...)
+}
+
+// FreshFor says how long a 200 response of the route is fresh if the response itself
+// does not say so by Cache-Control or Expires. Default: none, only what the response
+// says. d must be positive; d counts from the moment the response was complete.
+//
+// With FreshFor a stale copy is also served for as long again while one request
+// refreshes it (see StaleFor), and for a minute when refreshing fails (see StaleIfError).
+func FreshFor(d time.Duration) RouteOption { return FreshForStatus(http.StatusOK, d) }
+
+// FreshForStatus is FreshFor for another status, such as 404 or 301. Statuses that
+// are failures (500, 502, 503, 504) and those that are never stored (1xx, 206, 304) are refused.
+func FreshForStatus(status int, d time.Duration) RouteOption {
+	return func(c *route.Config) error {
+		switch status {
+		case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+			http.StatusPartialContent, http.StatusNotModified:
+			return fmt.Errorf("herdgate: FreshForStatus(%d): a response with this status is never stored for a fixed time", status)
+		}
+		if status < 200 || status > 999 {
+			return fmt.Errorf("herdgate: FreshForStatus(%d): not a final HTTP status", status)
+		}
+		if d <= 0 {
+			return fmt.Errorf("herdgate: FreshFor(%v): the lifetime must be positive; leave the option out to use only what the response says", d)
+		}
+		if c.FreshFor == nil {
+			c.FreshFor = make(map[int]time.Duration)
+		}
+		c.FreshFor[status] = d
+		return nil
+	}
+}
+
+// StaleFor says how long after its freshness a copy is still served at once while one
+// request refreshes it (stale-while-revalidate, RFC 5861 3). Default: equal to the
+// lifetime that FreshFor gave, else what the response says. Zero turns it off. A
+// response that says stale-while-revalidate itself wins, and must-revalidate,
+// proxy-revalidate, s-maxage and no-cache forbid stale copies in every form.
+func StaleFor(d time.Duration) RouteOption {
+	return func(c *route.Config) error { return setNotNegative(&c.StaleFor, "StaleFor", d) }
+}
+
+// StaleIfError says how long after its freshness a copy stands in for a failure of
+// the handler (stale-if-error, RFC 5861 4). Default: one minute if FreshFor is set,
+// else what the response says. Zero turns it off. Precedence as with StaleFor.
+func StaleIfError(d time.Duration) RouteOption {
+	return func(c *route.Config) error { return setNotNegative(&c.StaleIfError, "StaleIfError", d) }
+}
+
+// LockFor is the lifetime of the lock in Redis: how long a holder that died may
+// block its key. Default 3 s, at least 100 ms. It need not cover the work: a watchdog extends the
+// lock while the work goes on, up to HoldFor.
+func LockFor(d time.Duration) RouteOption {
+	return func(c *route.Config) error {
+		if d < 100*time.Millisecond {
+			return fmt.Errorf("herdgate: LockFor(%v): a lock below 100 ms is lost to an ordinary pause; the default is 3 s", d)
+		}
+		c.LockFor = d
+		return nil
+	}
+}
+
+// HoldFor is the hold cap: the longest time for which one computation keeps the lock
+// of its key. Default 30 s, not below LockFor. At the cap the lock and the right to store end, and one
+// loser is elected; the handler itself goes on unless HoldCancels is given.
+func HoldFor(d time.Duration) RouteOption {
+	return func(c *route.Config) error { return setPositive(&c.HoldFor, "HoldFor", d) }
+}
+
+// HoldCancels makes the hold cap a deadline of the context that the handler sees. Without it a cached
+// handler has no deadline: its work belongs to the key and not to one client.
+func HoldCancels() RouteOption {
+	return func(c *route.Config) error { c.HoldCancels = true; return nil }
+}
+
+// WaitFor is the longest time a loser waits for the winner's response before it
+// gets a degraded answer; the request's own deadline ends the wait too. Default 5 s.
+// Below LockFor, a loser does not outlive a holder that died; 200 to 500 ms suits
+// routes where a fast degraded answer beats a late one.
+func WaitFor(d time.Duration) RouteOption {
+	return func(c *route.Config) error { return setPositive(&c.WaitFor, "WaitFor", d) }
+}
+
+// PollEvery sets the bounds between which the first poll of a waiting process is
+// drawn. Default 20 to 50 ms; later polls grow to 250 ms (or to longest, if that is
+// more). Polls are the safety net below the announcement of the winner.
+func PollEvery(shortest, longest time.Duration) RouteOption {
+	return func(c *route.Config) error {
+		if shortest < time.Millisecond || longest < shortest {
+			return fmt.Errorf("herdgate: PollEvery(%v, %v): need 1 ms <= shortest <= longest", shortest, longest)
+		}
+		c.PollMin, c.PollMax = shortest, longest
+		return nil
+	}
+}
+
+// MaxBody is the largest response body that is stored, in bytes. Default 1 MiB. A larger response is
+// passed on to its client as it is written and the others compute their own.
+func MaxBody(bytes int64) RouteOption {
+	return func(c *route.Config) error {
+		if bytes <= 0 {
+			return fmt.Errorf("herdgate: MaxBody(%d): the limit must be positive", bytes)
+		}
+		c.MaxBody = bytes
+		return nil
+	}
+}
+
+// Name labels the route in statistics and logs. It is never part of a key.
+func Name(name string) RouteOption {
+	return func(c *route.Config) error { c.Name = name; return nil }
+}
+
+// Public declares that the response is the same for everyone, whoever asks:
+// cookies and credentials of requests are ignored and hidden from the handler. A
+// response that says private, no-store or sets a cookie is still not shared.
+func Public() RouteOption {
+	return func(c *route.Config) error { c.Public = true; return nil }
+}
+
+// PerUser declares that KeyBy names the user, so that requests with credentials are
+// cached under their own key. It needs the adapter's KeyBy.
+func PerUser() RouteOption {
+	return func(c *route.Config) error { c.PerUser = true; return nil }
+}
+
+// IgnoreCookies declares that the response does not depend on cookies: they are hidden from the handler.
+func IgnoreCookies() RouteOption {
+	return func(c *route.Config) error { c.IgnoreCookies = true; return nil }
+}
+
+// KeyQuery makes only the named query parameters part of the key, in any order.
+// Default: the whole query exactly as received. The handler still sees all of it.
+func KeyQuery(names ...string) RouteOption {
+	return func(c *route.Config) error {
+		return setNames(&c.KeyQuery, "KeyQuery", names, nil)
+	}
+}
+
+// IgnoreQuery drops the named query parameters from the key. A name that ends in "*"
+// names all with this beginning ("utm_*"). The handler still sees them.
+func IgnoreQuery(names ...string) RouteOption {
+	return func(c *route.Config) error {
+		return setNames(&c.IgnoreQuery, "IgnoreQuery", names, nil)
+	}
+}
+
+// KeyHeader makes the values of these request headers part of the key. A header that
+// carries credentials (KeyHeader("Authorization")) is thereby covered: requests with
+// different values never share, and each is cached under its own key. Only hashes of values are stored.
+func KeyHeader(names ...string) RouteOption {
+	return func(c *route.Config) error {
+		return setNames(&c.KeyHeaders, "KeyHeader", names, textproto.CanonicalMIMEHeaderKey)
+	}
+}
+
+// KeyCookie makes the values of these cookies part of the key and hides all others from the
+// handler. Cookies are thereby covered. Only hashes of values are stored.
+func KeyCookie(names ...string) RouteOption {
+	return func(c *route.Config) error {
+		return setNames(&c.KeyCookies, "KeyCookie", names, nil)
+	}
+}
+
+func setNotNegative(to *time.Duration, name string, d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("herdgate: %s(%v): must not be negative; 0 turns it off", name, d)
+	}
+	*to = d
+	return nil
+}
+
+func setPositive(to *time.Duration, name string, d time.Duration) error {
+	if d <= 0 {
+		return fmt.Errorf("herdgate: %s(%v): must be positive; leave the option out for the default", name, d)
+	}
+	*to = d
+	return nil
+}
+
+func setNames(to *[]string, option string, names []string, canonical func(string) string) error {
+	if len(names) == 0 {
+		return fmt.Errorf("herdgate: %s(): name at least one", option)
+	}
+	for _, name := range names {
+		if !headers.Valid("X", name) || name == "" {
+			return fmt.Errorf("herdgate: %s(%q): not a name", option, name)
+		}
+		if canonical != nil {
+			name = canonical(name)
+		}
+		*to = append(*to, name)
+	}
+	return nil
+}

@@ -1,0 +1,396 @@
+package core
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/herdgate/herdgate/internal/entry"
+	"github.com/herdgate/herdgate/internal/host"
+	"github.com/herdgate/herdgate/internal/rfc9111"
+	"github.com/herdgate/herdgate/internal/route"
+)
+
+// middleware is one route of a gate.
+type middleware struct {
+	gate            *Gate
+	cfg             *route.Config
+	recipe          recipe
+	foregroundUntil atomic.Int64 // refreshes are in the foreground until then, in ns
+}
+
+// maxTurns bounds how often one request looks again, because what it waited for came to nothing.
+const maxTurns = 5
+
+// serve is the way of a request, from top to bottom. The handler runs on this goroutine or not at all.
+func (m *middleware) serve(x host.Exchange) {
+	o := &Outcome{}
+	x.SetContext(context.WithValue(x.Context(), outcomeKey{}, o))
+	defer m.record(o)
+
+	// Not ours: straight to the handler.
+	if reason := m.notOurs(x); reason != "" {
+		m.bypass(x, o, reason)
+		return
+	}
+	rq, ok := m.view(x)
+	if !ok {
+		m.bypass(x, o, "key")
+		return
+	}
+	if r := m.arrival(x.Context(), rq.base); r != nil {
+		m.compute(rq, o, r.grant, nil)
+		return
+	}
+
+	deadline := time.Now().Add(m.cfg.WaitFor)
+	if d, ok := x.Context().Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	for turn := range maxTurns {
+		if turn > 0 && time.Now().After(deadline) {
+			break
+		}
+
+		// Look. A key that this process is computing from nothing needs no look.
+		p := m.gate.placeOf(rq)
+		var got stored
+		var err error
+		if !m.gate.computing(p) {
+			p, got, err = m.gate.look(rq)
+		}
+
+		// Fresh, or stale within its window: answer at once, while one request refreshes.
+		copied := m.usable(rq, got.entry)
+		if copied != nil {
+			now := m.gate.backend.now()
+			if copied.FreshAt(now) > 0 {
+				m.serveCopy(rq, o, RoleHit, copied, "")
+				return
+			}
+			if rq.mayHaveStale(copied, copied.Stale, now) {
+				m.serveStale(rq, o, p, got, copied)
+				return
+			}
+		}
+		if reason := rq.neverLeads(); reason != "" {
+			m.bypass(x, o, reason)
+			return
+		}
+
+		// Nothing to serve: take part in computing it.
+		s := m.newSeat(rq, copied, deadline)
+		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head, noRedis: err != nil}, s)
+		switch t.kind {
+		case tidingsElected:
+			m.compute(rq, o, t.grant, copied)
+			return
+		case tidingsAnswered:
+			if e := m.answers(rq, t); e != nil {
+				o.Role = RoleLocalWaiter
+				if t.remote {
+					o.Role = RoleRemoteWaiter
+				}
+				m.reply(rq, o, e)
+				return
+			}
+			m.gate.learn(rq, t.stored)
+		case tidingsAgain:
+		case tidingsParallel:
+			m.parallel(rq, o)
+			return
+		case tidingsLeave: // only requests with credentials do not wait
+			m.bypass(x, o, "credentials")
+			return
+		case tidingsFailing:
+			m.degrade(rq, o, "failing", t.after)
+			return
+		case tidingsTooMany:
+			m.degrade(rq, o, "too-many-waiters", m.cfg.LockFor)
+			return
+		case tidingsTimeout:
+			m.degrade(rq, o, "wait", time.Second)
+			return
+		}
+	}
+	m.degrade(rq, o, "wait", time.Second)
+}
+
+// notOurs returns why a request is left alone whatever is stored, or "".
+func (m *middleware) notOurs(x host.Exchange) string {
+	switch {
+	case m.gate.backend == nil:
+		return "off"
+	case m.gate.closed.Load():
+		return "closed"
+	case x.Context().Value(insideKey{m.gate}) != nil:
+		return "nested" // the Cache around this one leads; waiting here would be waiting for ourselves
+	case x.Method() != "GET" && x.Method() != "HEAD":
+		return "method"
+	case x.HasBody():
+		return "body"
+	case len(x.Values("Upgrade")) > 0:
+		return "upgrade"
+	case len(x.Values("X-Http-Method-Override")) > 0, len(x.Values("X-Http-Method")) > 0, len(x.Values("X-Method-Override")) > 0:
+		return "method-override"
+	case m.cfg.Skip != nil && m.cfg.Skip(x.Native()):
+		return "skip"
+	}
+	return ""
+}
+
+// request is what the decisions about one request need to know of it.
+type request struct {
+	x           host.Exchange
+	key         string // canonical
+	hash        string
+	base        string
+	chosen      string
+	credentials rfc9111.Credentials
+	class       class
+	arrived     int64 // fleet time; 0 until it is needed
+}
+
+func (m *middleware) view(x host.Exchange) (*request, bool) {
+	k := Key{Host: x.Host(), Target: x.Target()}
+	if m.cfg.KeyBy != nil {
+		if k.By = m.cfg.KeyBy(x.Native()); k.By == "" {
+			return nil, false
+		}
+	}
+	if len(m.recipe.secret) > 0 {
+		k.Header = make(map[string][]string, len(m.recipe.secret))
+		for _, name := range m.recipe.secret {
+			k.Header[name] = x.Values(name)
+		}
+	}
+	rq := &request{x: x, key: m.recipe.key(k), chosen: m.recipe.chosen(x), credentials: m.uncovered(x)}
+	rq.hash = digest(rq.key)
+	rq.base = m.gate.base(rq.hash)
+	if rq.credentials != rfc9111.NoCredentials {
+		rq.class = credentialed
+	}
+	return rq, true
+}
+
+// base is the base location of a key.
+func (g *Gate) base(hash string) string { return g.namespace + ":v1:{" + hash + "}" }
+
+// place is where the response to the request belongs if it varies on these headers.
+func (rq *request) place(names []string) place {
+	p := place{base: rq.base, hash: rq.hash, key: rq.key, names: names}
+	if rq.chosen == "" && len(names) == 0 {
+		return p
+	}
+	f := frames{}.add(rq.chosen)
+	for _, name := range names {
+		f = f.add(name).add(rfc9111.VaryValue(name, rq.x.Values(name)))
+	}
+	p.vary = digest(string(f))
+	p.variant = p.vary[:16]
+	return p
+}
+
+// placeOf is where the response belongs as far as this process knows.
+func (g *Gate) placeOf(rq *request) place {
+	names, _ := g.varies.GetIfPresent(rq.hash)
+	return rq.place(names)
+}
+
+// computing reports whether this process is computing what belongs at p and knows that nothing is stored
+// there: whoever comes can join without a look.
+func (g *Gate) computing(p place) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f, ok := g.flights[p.loc()]
+	return ok && f.seen == ""
+}
+
+// look reads what is stored for a request: one GET, or two if this process did not know yet what the key varies on.
+func (g *Gate) look(rq *request) (place, stored, error) {
+	p := g.placeOf(rq)
+	for range 2 {
+		got, err := g.reads.do(rq.x.Context(), p.loc(), func(ctx context.Context) (stored, error) { return g.backend.read(ctx, p.loc()) })
+		if err != nil || got.record == nil {
+			return p, got, err
+		}
+		g.varies.Set(rq.hash, got.record.Names)
+		p = rq.place(got.record.Names)
+	}
+	return p, stored{}, nil
+}
+
+// usable returns e if it may answer the request in principle, whatever its age: it was stored for this very key and
+// variant, and its response may be shown to somebody with these credentials. Otherwise nil.
+func (m *middleware) usable(rq *request, e *entry.Entry) *entry.Entry {
+	if e == nil || e.Key != rq.key || e.VaryKey != rq.place(e.Vary).vary {
+		return nil
+	}
+	switch {
+	case rq.credentials == rfc9111.NoCredentials, e.Scope == entry.Everyone:
+		return e
+	case rq.credentials == rfc9111.OnlyAuthorization && e.Scope == entry.Authorization:
+		return e
+	}
+	return nil
+}
+
+// answers returns the response that a flight brought, if it answers this request too: another variant may have been computed. It was
+// computed while the request waited, so its freshness does not matter; one that came by Redis may be older.
+func (m *middleware) answers(rq *request, t tidings) *entry.Entry {
+	e := m.usable(rq, t.stored.entry)
+	if e == nil || !t.remote {
+		return e
+	}
+	if now := m.gate.backend.now(); e.FreshAt(now) <= 0 && e.Grant < rq.arrived {
+		return nil
+	}
+	return e
+}
+
+// learn remembers what a key varies on, from what was brought for another variant of it.
+func (g *Gate) learn(rq *request, s stored) {
+	switch {
+	case s.record != nil:
+		g.varies.Set(rq.hash, s.record.Names)
+	case s.entry != nil && len(s.entry.Vary) > 0:
+		g.varies.Set(rq.hash, s.entry.Vary)
+	}
+}
+
+func (rq *request) mayHaveStale(e *entry.Entry, window time.Duration, now int64) bool {
+	return window > 0 && e.FreshAt(now)+window > 0
+}
+
+// neverLeads returns why the request must not compute for others, or "".
+func (rq *request) neverLeads() string {
+	switch {
+	case len(rq.x.Values("Range")) > 0:
+		return "range"
+	case rq.x.Method() == "HEAD" && !rq.x.HeadIsGet():
+		return "head"
+	}
+	return ""
+}
+
+// newSeat makes the request's seat in a flight. A request with credentials that the route does not cover
+// waits only where the stored copy says that its response is for everybody.
+func (m *middleware) newSeat(rq *request, copied *entry.Entry, deadline time.Time) *seat {
+	hasStale := copied != nil && rq.mayHaveStale(copied, copied.StaleIfError, m.gate.backend.now())
+	return &seat{
+		class:    rq.class,
+		patient:  rq.class == anonymous || copied != nil,
+		hasStale: hasStale,
+		deadline: deadline,
+		tidings:  make(chan tidings, 1),
+	}
+}
+
+// takePart boards a flight and waits until it has tidings, the client leaves, or the wait is over.
+func (m *middleware) takePart(rq *request, o *Outcome, f *flight, s *seat) tidings {
+	g, ctx := m.gate, rq.x.Context()
+	if g.waiting.Add(1) > g.maxWaiters && g.inFlight(f.place) {
+		g.waiting.Add(-1)
+		return tidings{kind: tidingsTooMany}
+	}
+	defer g.waiting.Add(-1)
+	s.boarded = time.Now()
+	defer func() { o.Waited += time.Since(s.boarded) }()
+	if rq.arrived == 0 {
+		rq.arrived = g.backend.now()
+	}
+
+	if f = g.board(f, s); f == nil {
+		return tidings{kind: tidingsLeave}
+	}
+	timer := time.NewTimer(time.Until(s.deadline))
+	defer timer.Stop()
+	select {
+	case t := <-s.tidings:
+		return t
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	t, told := f.leave(s)
+	switch {
+	case !told:
+		return tidings{kind: tidingsTimeout}
+	case t.kind == tidingsElected && ctx.Err() != nil:
+		t.grant.report(completion{result: resultGaveUp}) // for the next in line
+		return tidings{kind: tidingsTimeout}
+	}
+	return t
+}
+
+// serveStale answers with a stale copy and has it refreshed: in the background if possible, else by
+// this request, if it gets the lock.
+func (m *middleware) serveStale(rq *request, o *Outcome, p place, got stored, copied *entry.Entry) {
+	if rq.neverLeads() != "" || m.gate.inFlight(p) {
+		m.serveCopy(rq, o, RoleStale, copied, "")
+		return
+	}
+	f := &flight{m: m, place: p, seen: got.head}
+	if rq.class == anonymous {
+		f.refresh = m.freeze(rq.x)
+	}
+	if f.refresh != nil {
+		m.gate.board(f, nil)
+		m.serveCopy(rq, o, RoleStale, copied, "")
+		return
+	}
+	s := m.newSeat(rq, copied, time.Now().Add(acquireBudget))
+	s.patient = false
+	t := m.takePart(rq, o, f, s)
+	if t.kind == tidingsElected {
+		t.grant.cause = causeStale
+		m.compute(rq, o, t.grant, copied)
+		return
+	}
+	m.serveCopy(rq, o, RoleStale, copied, "")
+}
+
+func (g *Gate) inFlight(p place) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, ok := g.flights[p.loc()]
+	return ok
+}
+
+// bypass runs the handler as if the middleware were not there.
+func (m *middleware) bypass(x host.Exchange, o *Outcome, reason string) {
+	o.Role, o.Detail = RoleBypass, reason
+	x.Run(host.Call{Passing: func(string) string { return o.cacheStatus() }})
+}
+
+// parallel runs the handler for this request alone: the response is not shareable.
+func (m *middleware) parallel(rq *request, o *Outcome) {
+	o.Role, o.Cause, o.Detail = RoleParallel, string(causeUncacheable), string(causeUncacheable)
+	m.gate.stats.computations.add(o.Cause)
+	drop, set := m.hide(rq.x)
+	x := rq.x
+	x.Run(host.Call{Drop: drop, Set: set, Context: context.WithValue(x.Context(), insideKey{m.gate}, true),
+		Passing: func(string) string { return o.cacheStatus() }})
+}
+
+// degrade answers without a response: with a stale copy where one may stand in, else with the route's degraded answer. It
+// looks again for the copy: the one from before the wait may have been invalidated.
+func (m *middleware) degrade(rq *request, o *Outcome, why string, after time.Duration) {
+	if _, got, err := m.gate.look(rq); err == nil && m.usable(rq, got.entry) != nil {
+		copied := got.entry
+		now := m.gate.backend.now()
+		if why == "failing" && rq.mayHaveStale(copied, copied.StaleIfError, now) || rq.mayHaveStale(copied, copied.OverStale, now) {
+			m.serveCopy(rq, o, RoleStale, copied, why)
+			return
+		}
+	}
+	o.Role, o.Detail = RoleDegraded, why
+	answer := degraded(m.cfg, after, o.cacheStatus())
+	o.Status = answer.Status
+	rq.x.Reply(answer)
+}
+
+// serveCopy answers with what is stored.
+func (m *middleware) serveCopy(rq *request, o *Outcome, role Role, e *entry.Entry, detail string) {
+	o.Role, o.Detail = role, detail
+	m.reply(rq, o, e)
+}

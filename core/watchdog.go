@@ -1,0 +1,176 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// A grant is the right to compute, once. Whoever is elected with it runs the handler on
+// its own goroutine and reports how that ended, exactly once; the flight's goroutine
+// is the watchdog meanwhile.
+type grant struct {
+	lease
+	fleet  bool // the backend granted it: there is a claim to store by
+	locked bool // there is a lock to renew
+	cause  cause
+
+	// proven is when the backend was last asked whether the claim stands, and said yes. Who boarded before may
+	// have the response even if it is invalidated meanwhile.
+	proven time.Time
+
+	reports chan completion // buffered
+	settled chan verdict    // buffered: what became of the report
+}
+
+func (gr *grant) report(c completion) { gr.reports <- c }
+
+// attend elects who computes and oversees the work. It returns whether the flight goes on for the
+// seats that are left.
+func (f *flight) attend(gr *grant) (more bool) {
+	if !f.elect(gr, nil) {
+		f.m.gate.settle(gr, completion{result: resultGaveUp})
+		return false
+	}
+	return f.oversee(gr)
+}
+
+// oversee watches over a grant until the report has come, and settles it. It returns whether the flight
+// goes on for the seats that are left.
+func (f *flight) oversee(gr *grant) (more bool) {
+	g := f.m.gate
+	c, capped := f.watch(gr)
+	if capped {
+		g.count(f.m, causeHoldCap)
+		g.settle(gr, completion{result: resultFailed})
+		gr.settled <- verdictInvalidated
+		return true
+	}
+
+	if c.result != resultStored {
+		gr.settled <- g.settle(gr, c)
+		switch c.result {
+		case resultUncacheable:
+			f.close(tidings{kind: tidingsParallel})
+			return false
+		case resultPersonal:
+			f.tell(tidings{kind: tidingsParallel}, func(s *seat) bool { return s.class != anonymous })
+		}
+		return true
+	}
+
+	// The seats wait for the verdict on the store, because the key may have been invalidated, but not for a slow
+	// Redis: those who were here when the claim was last proven can have the response in any case.
+	answered := tidings{kind: tidingsAnswered, stored: stored{entry: c.entry}}
+	early := time.AfterFunc(finishBudget, func() {
+		gr.settled <- verdictUnknown
+		f.tell(answered, gr.unaffected)
+	})
+	v := g.settle(gr, c)
+	if early.Stop() {
+		gr.settled <- v
+	}
+	switch {
+	case v == verdictUnknown && gr.fleet:
+		f.tell(answered, gr.unaffected)
+		f.close(tidings{kind: tidingsAgain})
+	case v == verdictReplaced, v == verdictInvalidated:
+		g.count(f.m, causeDropped)
+		f.close(tidings{kind: tidingsAgain})
+	default:
+		f.close(answered)
+	}
+	return false
+}
+
+// unaffected reports whether a seat was taken before the claim was last proven.
+func (gr *grant) unaffected(s *seat) bool { return s.boarded.Before(gr.proven) }
+
+// watch renews the lock at a third of its lifetime, counted from the last success, until the report
+// comes or the hold cap is reached. A renewal that failed is tried again faster while the lock may still
+// be ours; one that was answered "not yours" was the last. It never makes a lock.
+func (f *flight) watch(gr *grant) (c completion, capped bool) {
+	hold := time.NewTimer(gr.hold)
+	defer hold.Stop()
+	ends := time.Now().Add(gr.lock)
+	renew := time.NewTimer(gr.lock / 3)
+	defer renew.Stop()
+	if !gr.locked {
+		renew.Stop()
+	}
+	for {
+		select {
+		case c := <-gr.reports:
+			return c, false
+		case <-hold.C:
+			return completion{}, true
+		case <-f.news:
+			// Our own lock ended by another hand: the key was invalidated.
+			renew.Reset(0)
+			if !gr.locked {
+				renew.Stop()
+			}
+		case <-renew.C:
+			asked := time.Now()
+			found, err := f.extend(gr)
+			switch {
+			case err != nil && time.Now().Before(ends):
+				renew.Reset(gr.lock / 20)
+			case err != nil:
+				f.m.gate.count(f.m, causeLockLost)
+			case found == tenureHeld:
+				gr.proven, ends = asked, asked.Add(gr.lock)
+				renew.Reset(time.Until(asked.Add(gr.lock / 3)))
+			case found == tenureLost:
+				f.m.gate.count(f.m, causeLockLost)
+			default: // revoked: what is computed will not be stored, and who comes now must not get it
+				f.m.gate.count(f.m, causeInvalidated)
+				f.close(tidings{kind: tidingsAgain})
+			}
+		}
+	}
+}
+
+func (f *flight) extend(gr *grant) (tenure, error) {
+	ctx, cancel := context.WithTimeout(f.m.gate.ctx, acquireBudget) // the seats may be waiting for the report meanwhile
+	defer cancel()
+	return f.m.gate.backend.extend(ctx, gr.lease)
+}
+
+// settle finishes a grant. If the first try is not answered, the rest goes on in the background: the
+// lock must go whatever happens.
+func (g *Gate) settle(gr *grant, c completion) verdict {
+	if !gr.fleet {
+		return verdictUnknown
+	}
+	budget := acquireBudget
+	if c.result == resultStored {
+		budget = time.Second // a large body on a slow network
+	}
+	ctx, cancel := context.WithTimeout(g.ctx, budget)
+	defer cancel()
+	v, err := g.backend.finish(ctx, gr.lease, c)
+	if err == nil {
+		return v
+	}
+	g.goOwned(func() {
+		g.untilDone(gr.lock, func(ctx context.Context) bool {
+			_, err := g.backend.finish(ctx, gr.lease, c)
+			return err == nil
+		})
+	})
+	return verdictUnknown
+}
+
+// untilDone repeats a call until it is done or the lock that it is about has ended by itself.
+func (g *Gate) untilDone(lock time.Duration, call func(context.Context) (done bool)) {
+	ctx, cancel := context.WithTimeout(g.ctx, lock)
+	defer cancel()
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		try, end := context.WithTimeout(ctx, time.Second)
+		done := call(try)
+		end()
+		if done || !sleep(ctx, pause) {
+			return
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package core
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/herdgate/herdgate/internal/entry"
+	"github.com/herdgate/herdgate/internal/headers"
+	"github.com/herdgate/herdgate/internal/host"
+	"github.com/herdgate/herdgate/internal/rfc9111"
+)
+
+// notForEverybody are the request headers by which one client asks for a part of the response or for news
+// only. A winner's request represents everybody, so the handler does not see them.
+var notForEverybody = []string{"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
+
+// compute runs the handler with a grant and reports how that ended, exactly once and whatever happens:
+// a panic, Goexit and http.ErrAbortHandler go on to the framework after it.
+//
+// The work belongs to the key and not to the client: the handler's context keeps the request's
+// values but not its cancellation. The response is captured, judged, stored, and only then sent, so that the
+// client's next request is a hit and a slow reader delays nobody.
+func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.Entry) {
+	o.Role, o.Cause = RoleWinner, string(gr.cause)
+	m.gate.stats.computations.add(o.Cause)
+	var once sync.Once
+	report := func(c completion) { once.Do(func() { gr.report(c) }) }
+	defer report(completion{result: resultFailed})
+
+	x := rq.x
+	h := &hints{}
+	ctx := context.WithValue(context.WithoutCancel(x.Context()), insideKey{m.gate}, true)
+	ctx = context.WithValue(ctx, hintsKey{}, h)
+	if m.cfg.HoldCancels {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, m.cfg.HoldFor)
+		defer cancel()
+	}
+	drop, set := m.hide(x)
+	res := x.Run(host.Call{
+		Context: ctx,
+		Method:  http.MethodGet,
+		Drop:    append(slices.Clone(notForEverybody), drop...),
+		Set:     set,
+		Limit:   m.cfg.MaxBody,
+		Passing: func(reason string) string {
+			report(completion{result: rq.notShareable()})
+			o.Detail = reason
+			return o.cacheStatus()
+		},
+	})
+	if res.Passed {
+		return
+	}
+
+	v := m.judge(rq, res, h)
+	if ctx.Err() != nil {
+		v.Failure, v.Reason = true, "canceled" // HoldCancels: the work was cut short
+	}
+	o.Status, o.Detail = res.Status, v.Reason
+	e := m.newEntry(rq, gr, res, v)
+	c := completion{result: resultStored, entry: e, at: rq.place(e.Vary), ttl: lifetime(e)}
+	switch {
+	case v.Failure:
+		c = completion{result: resultFailed}
+	case v.Reason != "":
+		c = completion{result: rq.notShareable()}
+	}
+	report(c)
+	became := gr.await()
+
+	if v.Failure && copied != nil && became != verdictInvalidated && became != verdictReplaced && rq.mayHaveStale(copied, copied.StaleIfError, m.gate.backend.now()) {
+		m.serveCopy(rq, o, RoleStale, copied, v.Reason)
+		return
+	}
+	o.Stored = c.result == resultStored && became == verdictDone && gr.fleet
+	if c.result == resultStored && !o.Stored {
+		o.Detail = "not-stored"
+	}
+	o.TTL = e.Fresh - e.Age
+	m.answer(rq, o, res.Status, e.Header, e.Body)
+}
+
+// await waits for what became of the report, but not longer than a request may be blocked on Redis.
+func (gr *grant) await() verdict {
+	timer := time.NewTimer(2 * finishBudget)
+	defer timer.Stop()
+	select {
+	case v := <-gr.settled:
+		return v
+	case <-timer.C:
+		return verdictUnknown
+	}
+}
+
+// judge says whether what the handler did may be stored and shared.
+func (m *middleware) judge(rq *request, res host.Result, h *hints) rfc9111.Verdict {
+	fresh, noStore := h.get()
+	policy := rfc9111.Policy{
+		FreshFor:     m.cfg.FreshFor,
+		StaleFor:     m.cfg.StaleFor,
+		StaleIfError: m.cfg.StaleIfError,
+		Credentials:  rq.credentials,
+		Covered:      func(name string) bool { return covered(m.cfg, name) },
+	}
+	if fresh > 0 {
+		policy.FreshFor = maps.Clone(policy.FreshFor)
+		if policy.FreshFor == nil {
+			policy.FreshFor = make(map[int]time.Duration)
+		}
+		policy.FreshFor[res.Status] = fresh
+	}
+	v := rfc9111.Judge(rfc9111.Response{Status: res.Status, Before: res.Before, After: res.After}, policy, time.Now())
+	switch {
+	case v.Failure:
+	case noStore:
+		v.Reason, v.Personal = "no-store", false
+	case res.Status == 0:
+		v.Reason = "empty"
+	case res.Flaw == "length", res.Flaw == "error": // half a response
+		v.Reason, v.Failure = res.Flaw, true
+	case res.Flaw != "":
+		v.Reason = res.Flaw
+	}
+	return v
+}
+
+// notShareable is how a computation ends whose response is for its own client only. If that had credentials, this says
+// nothing about what others will get.
+func (rq *request) notShareable() result {
+	if rq.class == credentialed {
+		return resultPersonal
+	}
+	return resultUncacheable
+}
+
+// newEntry is the response as it would be stored. What is stored of the header is what the handler did
+// to it; what middleware outside set belongs to one request.
+func (m *middleware) newEntry(rq *request, gr *grant, res host.Result, v rfc9111.Verdict) *entry.Entry {
+	e := &entry.Entry{
+		Grant:        gr.grant,
+		Token:        gr.token,
+		Key:          rq.key,
+		Vary:         union(gr.names, v.Vary),
+		Received:     m.gate.backend.now(),
+		Age:          v.Age,
+		Fresh:        v.Fresh,
+		Stale:        v.Stale,
+		StaleIfError: v.StaleIfError,
+		OverStale:    m.cfg.OverStale,
+		Scope:        v.Scope,
+		Status:       res.Status,
+		Header:       headers.Strip(headers.Diff(res.Before, res.After), res.After),
+		Body:         res.Body,
+	}
+	if v.MustNotStale {
+		e.OverStale = 0
+	}
+	e.VaryKey = rq.place(e.Vary).vary
+	if v.Reason == "" && res.After.Get("Date") == "" { // RFC 9110 6.6.1: a replay is as old as this, not new each time
+		e.Header = append(e.Header, headers.Field{Op: headers.Set, Name: "Date", Value: time.Now().UTC().Format(http.TimeFormat)})
+	}
+	return e
+}
+
+// lifetime is how long an entry is of any use, in whatever form it is served.
+func lifetime(e *entry.Entry) time.Duration {
+	return e.Fresh - e.Age + max(e.Stale, e.StaleIfError, e.OverStale)
+}
+
+// union keeps the names that are known already: what a key varies on only grows, or processes would
+// disagree on where its variants are.
+func union(known, more []string) []string {
+	names := append(slices.Clone(known), more...)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// reply answers with an entry.
+func (m *middleware) reply(rq *request, o *Outcome, e *entry.Entry) {
+	now := m.gate.backend.now()
+	age := e.AgeAt(now)
+	o.TTL, o.Status = e.FreshAt(now), e.Status
+	fields := make([]headers.Field, len(e.Header), len(e.Header)+1)
+	copy(fields, e.Header)
+	if o.Role == RoleHit || o.Role == RoleStale || e.Age > 0 {
+		fields = append(fields, headers.Field{Op: headers.Set, Name: "Age", Value: strconv.FormatInt(int64(age/time.Second), 10)})
+	}
+	m.answer(rq, o, e.Status, fields, e.Body)
+}
+
+// answer sends a whole response, or 304 to a client that has it already (RFC 9110 13.1).
+func (m *middleware) answer(rq *request, o *Outcome, status int, fields []headers.Field, body []byte) {
+	r := host.Reply{Status: status, Header: fields, Body: body, CacheStatus: o.cacheStatus()}
+	if status == http.StatusOK && rfc9111.NotModified(
+		rq.x.Values("If-None-Match"), rq.x.Values("If-Modified-Since"), headers.Get(fields, "Etag"), headers.Get(fields, "Last-Modified"), time.Now()) {
+		r.Status, r.Body = http.StatusNotModified, nil
+		o.Status = http.StatusNotModified
+	}
+	rq.x.Reply(r)
+}
+
+// keyOf is the hash of the key that the recipe makes of k.
+func (r *recipe) keyOf(k Key) string { return digest(r.key(k)) }

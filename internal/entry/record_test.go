@@ -1,0 +1,41 @@
+package entry
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestRecordRoundTrip(t *testing.T) {
+	for _, r := range []*Record{
+		{},
+		{Grant: 1_700_000_000_000_001, Token: [16]byte([]byte("0123456789abcdef")), Names: []string{"Accept-Encoding", "X-Tenant"}},
+		{Names: []string{strings.Repeat("A", 300)}},
+	} {
+		raw := r.Encode()
+		if len(raw) != cap(raw) {
+			t.Errorf("%d bytes in an allocation of %d", len(raw), cap(raw))
+		}
+		if !IsRecord(raw) {
+			t.Error("not taken for a record")
+		}
+		if len(Head(raw)) != HeadLen {
+			t.Errorf("Head = %q", Head(raw))
+		}
+		got, err := DecodeRecord(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, r) {
+			t.Errorf("decoded %+v, want %+v", got, r)
+		}
+	}
+}
+
+func TestIsRecord(t *testing.T) {
+	for _, raw := range []string{"", "hg", "hge\x01", "xgr\x01"} {
+		if IsRecord([]byte(raw)) {
+			t.Errorf("%q is taken for a record", raw)
+		}
+	}
+}
