@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/herdgate/herdgate/internal/headers"
 	"github.com/herdgate/herdgate/internal/host"
@@ -77,25 +78,25 @@ func (m *middleware) uncovered(x host.Exchange) rfc9111.Credentials {
 	return found
 }
 
-// hide returns what the handler must not see of a request, because the response is for everybody:
-// which headers are dropped, and which are then set.
-func (m *middleware) hide(x host.Exchange) (drop []string, set []headers.Field) {
-	if m.cfg.Public {
-		for _, name := range m.gate.credentials {
-			if !slices.Contains(m.cfg.KeyHeaders, name) {
-				drop = append(drop, name)
-			}
+// hides returns which request headers a route hides from its handler, because the response is for everybody.
+func (g *Gate) hides(cfg *route.Config) []string {
+	var names []string
+	for _, name := range g.credentials {
+		if cfg.Public && !slices.Contains(cfg.KeyHeaders, name) || name == "Cookie" && (cfg.IgnoreCookies || len(cfg.KeyCookies) > 0) {
+			names = append(names, name)
 		}
 	}
-	if m.cfg.IgnoreCookies || len(m.cfg.KeyCookies) > 0 {
-		drop = append(drop, "Cookie")
+	return names
+}
+
+// reducedCookie is the Cookie header that the handler sees on a route with KeyCookie.
+func (m *middleware) reducedCookie(x host.Exchange) []headers.Field {
+	if len(m.cfg.KeyCookies) == 0 {
+		return nil
 	}
-	for i, pair := range cookiePairs(x.Values("Cookie"), m.cfg.KeyCookies) {
-		if i == 0 {
-			set = append(set, headers.Field{Op: headers.Set, Name: "Cookie", Value: pair})
-		} else {
-			set[0].Value += "; " + pair
-		}
+	pairs := cookiePairs(x.Values("Cookie"), m.cfg.KeyCookies)
+	if len(pairs) == 0 {
+		return nil
 	}
-	return drop, set
+	return []headers.Field{{Op: headers.Set, Name: "Cookie", Value: strings.Join(pairs, "; ")}}
 }

@@ -316,7 +316,7 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 	found, err := g.backend.acquire(ctx, query{lease: gr.lease, seen: f.seen, waits: patient, hasStale: hasStale})
 	if err != nil {
 		// It may have been executed, or still be under way: give back until there was something to give back.
-		g.goOwned(func() {
+		g.owned.Go(func() { // while closing too: this flight is among those that Close waits for
 			g.untilDone(gr.lock, func(ctx context.Context) bool {
 				had, err := g.backend.release(ctx, gr.lease)
 				return had && err == nil
@@ -357,7 +357,7 @@ func (f *flight) parallel(gr *grant, claimed bool, which func(*seat) bool) {
 	if claimed {
 		gr.fleet, gr.cause = true, causeUncacheable
 		if f.elect(gr, which) {
-			f.m.gate.goOwned(func() { f.oversee(gr) })
+			f.m.gate.owned.Go(func() { f.oversee(gr) }) // from this flight, so Close waits already
 		} else {
 			f.m.gate.settle(gr, completion{result: resultGaveUp})
 		}

@@ -151,7 +151,7 @@ func (g *Gate) Mount(opts ...RouteOption) host.Middleware {
 	if err != nil {
 		panic(err)
 	}
-	m := &middleware{gate: g, cfg: cfg, recipe: newRecipe(cfg, g.isCredential)}
+	m := &middleware{gate: g, cfg: cfg, recipe: newRecipe(cfg, g.isCredential), hidden: g.hides(cfg)}
 	g.mu.Lock()
 	g.recipes[m.recipe.fingerprint] = &m.recipe
 	g.mu.Unlock()

@@ -2,10 +2,12 @@ package core
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/herdgate/herdgate/internal/entry"
+	"github.com/herdgate/herdgate/internal/headers"
 	"github.com/herdgate/herdgate/internal/host"
 	"github.com/herdgate/herdgate/internal/rfc9111"
 	"github.com/herdgate/herdgate/internal/route"
@@ -16,6 +18,7 @@ type middleware struct {
 	gate            *Gate
 	cfg             *route.Config
 	recipe          recipe
+	hidden          []string     // request headers that the handler does not see
 	foregroundUntil atomic.Int64 // refreshes are in the foreground until then, in ns
 }
 
@@ -24,6 +27,11 @@ const maxTurns = 5
 
 // serve is the way of a request, from top to bottom. The handler runs on this goroutine or not at all.
 func (m *middleware) serve(x host.Exchange) {
+	if x.Context().Value(insideKey{m.gate}) != nil {
+		// The Cache around this one leads. Waiting here would be waiting for ourselves.
+		x.Run(host.Call{Passing: func(string) string { return "" }})
+		return
+	}
 	o := &Outcome{}
 	x.SetContext(context.WithValue(x.Context(), outcomeKey{}, o))
 	defer m.record(o)
@@ -123,8 +131,6 @@ func (m *middleware) notOurs(x host.Exchange) string {
 		return "off"
 	case m.gate.closed.Load():
 		return "closed"
-	case x.Context().Value(insideKey{m.gate}) != nil:
-		return "nested" // the Cache around this one leads; waiting here would be waiting for ourselves
 	case x.Method() != "GET" && x.Method() != "HEAD":
 		return "method"
 	case x.HasBody():
@@ -149,6 +155,22 @@ type request struct {
 	credentials rfc9111.Credentials
 	class       class
 	arrived     int64 // fleet time; 0 until it is needed
+
+	hidden []string        // headers that the handler does not see
+	set    []headers.Field // and what it sees instead
+}
+
+// shown returns the lines of a request header as the handler sees them.
+func (rq *request) shown(name string) []string {
+	if !slices.Contains(rq.hidden, name) {
+		return rq.x.Values(name)
+	}
+	for _, f := range rq.set {
+		if f.Name == name {
+			return []string{f.Value}
+		}
+	}
+	return nil
 }
 
 func (m *middleware) view(x host.Exchange) (*request, bool) {
@@ -164,7 +186,7 @@ func (m *middleware) view(x host.Exchange) (*request, bool) {
 			k.Header[name] = x.Values(name)
 		}
 	}
-	rq := &request{x: x, key: m.recipe.key(k), chosen: m.recipe.chosen(x), credentials: m.uncovered(x)}
+	rq := &request{x: x, key: m.recipe.key(k), chosen: m.recipe.chosen(x), credentials: m.uncovered(x), hidden: m.hidden, set: m.reducedCookie(x)}
 	rq.hash = digest(rq.key)
 	rq.base = m.gate.base(rq.hash)
 	if rq.credentials != rfc9111.NoCredentials {
@@ -184,7 +206,7 @@ func (rq *request) place(names []string) place {
 	}
 	f := frames{}.add(rq.chosen)
 	for _, name := range names {
-		f = f.add(name).add(rfc9111.VaryValue(name, rq.x.Values(name)))
+		f = f.add(name).add(rfc9111.VaryValue(name, rq.shown(name)))
 	}
 	p.vary = digest(string(f))
 	p.variant = p.vary[:16]
@@ -226,13 +248,10 @@ func (m *middleware) usable(rq *request, e *entry.Entry) *entry.Entry {
 	if e == nil || e.Key != rq.key || e.VaryKey != rq.place(e.Vary).vary {
 		return nil
 	}
-	switch {
-	case rq.credentials == rfc9111.NoCredentials, e.Scope == entry.Everyone:
-		return e
-	case rq.credentials == rfc9111.OnlyAuthorization && e.Scope == entry.Authorization:
-		return e
+	if !rq.credentials.Allows(e.Scope) {
+		return nil
 	}
-	return nil
+	return e
 }
 
 // answers returns the response that a flight brought, if it answers this request too: another variant may have been computed. It was
@@ -366,9 +385,8 @@ func (m *middleware) bypass(x host.Exchange, o *Outcome, reason string) {
 func (m *middleware) parallel(rq *request, o *Outcome) {
 	o.Role, o.Cause, o.Detail = RoleParallel, string(causeUncacheable), string(causeUncacheable)
 	m.gate.stats.computations.add(o.Cause)
-	drop, set := m.hide(rq.x)
 	x := rq.x
-	x.Run(host.Call{Drop: drop, Set: set, Context: context.WithValue(x.Context(), insideKey{m.gate}, true),
+	x.Run(host.Call{Drop: m.hidden, Set: rq.set, Context: context.WithValue(x.Context(), insideKey{m.gate}, true),
 		Passing: func(string) string { return o.cacheStatus() }})
 }
 

@@ -152,7 +152,7 @@ func (g *Gate) settle(gr *grant, c completion) verdict {
 	if err == nil {
 		return v
 	}
-	g.goOwned(func() {
+	g.owned.Go(func() { // while closing too: this flight is among those that Close waits for
 		g.untilDone(gr.lock, func(ctx context.Context) bool {
 			_, err := g.backend.finish(ctx, gr.lease, c)
 			return err == nil

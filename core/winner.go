@@ -41,12 +41,11 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.E
 		ctx, cancel = context.WithTimeout(ctx, m.cfg.HoldFor)
 		defer cancel()
 	}
-	drop, set := m.hide(x)
 	res := x.Run(host.Call{
 		Context: ctx,
 		Method:  http.MethodGet,
-		Drop:    append(slices.Clone(notForEverybody), drop...),
-		Set:     set,
+		Drop:    slices.Concat(notForEverybody, m.hidden),
+		Set:     rq.set,
 		Limit:   m.cfg.MaxBody,
 		Passing: func(reason string) string {
 			report(completion{result: rq.notShareable()})
@@ -115,11 +114,13 @@ func (m *middleware) judge(rq *request, res host.Result, h *hints) rfc9111.Verdi
 		}
 		policy.FreshFor[res.Status] = fresh
 	}
-	v := rfc9111.Judge(rfc9111.Response{Status: res.Status, Before: res.Before, After: res.After}, policy, time.Now())
+	v := rfc9111.Judge(rfc9111.Response{
+		Status: res.Status, Before: res.Before, After: res.After, AcceptEncoding: rq.shown("Accept-Encoding"),
+	}, policy, time.UnixMicro(m.gate.backend.now()))
 	switch {
 	case v.Failure:
 	case noStore:
-		v.Reason, v.Personal = "no-store", false
+		v.Reason = "no-store"
 	case res.Status == 0:
 		v.Reason = "empty"
 	case res.Flaw == "length", res.Flaw == "error": // half a response

@@ -34,6 +34,9 @@ func Write(w http.ResponseWriter, method string, reply host.Reply) {
 	default:
 		h["Content-Length"] = []string{strconv.Itoa(len(reply.Body))}
 	}
+	if _, typed := h["Content-Type"]; method == http.MethodHead && !typed && h.Get("Content-Encoding") == "" && len(reply.Body) > 0 {
+		h.Set("Content-Type", http.DetectContentType(reply.Body)) // what net/http does when it sees the body of a GET
+	}
 	w.WriteHeader(reply.Status)
 	if !bodiless && len(reply.Body) > 0 {
 		_, _ = w.Write(reply.Body) // the client has left: nobody is interested

@@ -9,12 +9,13 @@ import (
 	"github.com/herdgate/herdgate/internal/headers"
 )
 
-// The metadata of an entry: the numbers of Entry.numbers, Key, VaryKey, Vary, Header. Numbers and lengths are
-// uvarints, a string is its length and its bytes, a list its length and its elements, a field its operation, name and value.
+// The metadata of an entry: the numbers of Entry.numbers, Key, VaryKey, Vary, Header. Numbers and
+// lengths are uvarints, a string is its length and its bytes, a list its length and its elements, a
+// field its operation, name and value.
 
-// Encode returns the stored form of the entry, in one allocation of the exact size. Durations outside 0 to MaxDuration are
-// brought into that range. The entry must be one that Decode accepts: a Status of three digits, Vary names that are
-// tokens, a Header that went through headers.Strip.
+// Encode returns the stored form of the entry, in one allocation of the exact size. Durations
+// outside 0 to MaxDuration are brought into that range. The entry must be one that Decode accepts:
+// a Status of three digits, Vary names that are tokens, a Header that went through headers.Strip.
 func (e *Entry) Encode() []byte {
 	numbers := e.numbers()
 	size := stringSize(e.Key) + stringSize(e.VaryKey) + stringsSize(e.Vary) + numberSize(uint64(len(e.Header)))
@@ -42,12 +43,12 @@ func (e *Entry) Encode() []byte {
 	return seal(out, size)
 }
 
-// Decode is the inverse of Encode. The entry takes raw over: Body is its last part, with no capacity beyond, so raw may neither be modified nor
-// reused as long as the entry lives, and the entry is read-only to everybody who shares it. The strings share one
-// copy of the metadata.
+// Decode is the inverse of Encode. The entry takes raw over: Body is its last part, with no
+// capacity beyond, so raw may neither be modified nor reused as long as the entry lives, and the
+// entry is read-only to everybody who shares it. The strings share one copy of the metadata.
 //
-// It fails with ErrVersion (written by another version) or ErrCorrupt (anything else). It never panics, and allocates no more than a small multiple of
-// len(raw), whatever raw claims.
+// It fails with ErrVersion (written by another version) or ErrCorrupt (anything else). It never
+// panics, and allocates no more than a small multiple of len(raw), whatever raw claims.
 func Decode(raw []byte) (*Entry, error) {
 	f, err := open(raw, kindEntry)
 	if err != nil {
@@ -145,8 +146,8 @@ func (r *reader) number(most uint64) uint64 {
 
 func (r *reader) duration() time.Duration { return time.Duration(r.number(uint64(MaxDuration))) }
 
-// count reads the length of a list whose elements take at least size bytes each. It
-// is bounded by what is left, so that a list may be allocated before it is read.
+// count reads the length of a list whose elements take at least size bytes each. It is bounded by
+// what is left, so that a list may be allocated before it is read.
 func (r *reader) count(size int) int {
 	n := r.number(math.MaxInt32)
 	if r.check(n <= uint64(len(r.rest)/size)); r.bad {

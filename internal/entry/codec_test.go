@@ -138,7 +138,7 @@ func TestDamage(t *testing.T) {
 					t.Errorf("bit %d of byte %d flipped: no error", bit%8, bit/8)
 				}
 			}
-			for n := range len(raw) {
+			for n := range raw {
 				if err := decode(raw[:n]); err == nil {
 					t.Errorf("truncated to %d bytes: no error", n)
 				}
@@ -264,7 +264,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// FuzzDecode gives Decode arbitrary bytes, and the same bytes with a right sum so that it also looks behind it.
+// FuzzDecode gives Decode arbitrary bytes, and the same bytes with a right sum so that it also
+// looks behind it.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(sample(10).Encode())
@@ -336,8 +337,8 @@ func frameOf(kind byte, metadata []byte, body string) []byte {
 	return seal(out, len(metadata))
 }
 
-// allocatedBy returns how many bytes one call of f allocates: the least of several runs, because the
-// runtime and the test framework allocate now and then, too.
+// allocatedBy returns how many bytes one call of f allocates: the least of several runs, because
+// the runtime and the test framework allocate now and then, too.
 func allocatedBy(f func()) uint64 {
 	least := uint64(math.MaxUint64)
 	for range 10 {

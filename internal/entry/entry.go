@@ -7,17 +7,19 @@ import (
 	"github.com/herdgate/herdgate/internal/headers"
 )
 
-// HeadLen is the length of the head with which every stored value begins: magic and format version (4 bytes), grant
-// stamp (8 bytes, big endian), token (16 bytes). Scripts compare heads without reading the body.
+// HeadLen is the length of the head with which every stored value begins: magic and format version
+// (4 bytes), grant stamp (8 bytes, big endian), token (16 bytes). Scripts compare heads without
+// reading the body.
 const HeadLen = 28
 
-// MaxDuration bounds every age, lifetime and window: 2^31 seconds, what RFC 9111 1.2.2 prescribes for
-// anything larger. The sum of any four of them still fits a time.Duration.
+// MaxDuration bounds every age, lifetime and window: 2^31 seconds, what RFC 9111 1.2.2 prescribes
+// for anything larger. The sum of any four of them still fits a time.Duration.
 const MaxDuration = 1 << 31 * time.Second
 
 // Scope says for whom a stored response is shareable besides requests without credentials.
 type Scope uint8
 
+// The scopes, each including those before it.
 const (
 	Anonymous     Scope = iota // requests without (uncovered) credentials only
 	Authorization              // also requests whose only credential is Authorization (must-revalidate, RFC 9111 3.5)
@@ -46,14 +48,14 @@ type Entry struct {
 	Body   []byte
 }
 
-// AgeAt returns the age of the response at the fleet time now (RFC 9111 4.2.3): between Age and MaxDuration, also
-// when the clock went back.
+// AgeAt returns the age of the response at the fleet time now (RFC 9111 4.2.3): between Age and
+// MaxDuration, also when the clock went back.
 func (e *Entry) AgeAt(now int64) time.Duration {
 	const most = int64(MaxDuration / time.Microsecond)
 	resident := time.Duration(min(max(0, now-e.Received), most)) * time.Microsecond
 	return min(e.Age+resident, MaxDuration)
 }
 
-// FreshAt returns how long the entry is still fresh at the fleet time now. It is stale from zero on: a response is
-// fresh while its lifetime exceeds its age (RFC 9111 4.2).
+// FreshAt returns how long the entry is still fresh at the fleet time now. It is stale from zero
+// on: a response is fresh while its lifetime exceeds its age (RFC 9111 4.2).
 func (e *Entry) FreshAt(now int64) time.Duration { return e.Fresh - e.AgeAt(now) }

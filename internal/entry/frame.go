@@ -18,8 +18,8 @@ import (
 //	36  metadata
 //	    body, up to the end
 //
-// The check is against accidents (a truncated value, a flipped bit, another program's data), not against
-// somebody who can write to the store.
+// The check is against accidents (a truncated value, a flipped bit, another program's data), not
+// against somebody who can write to the store.
 const (
 	sumAt      = HeadLen
 	lengthAt   = sumAt + 4
@@ -41,8 +41,8 @@ var (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Head returns the head of a stored value, by which scripts recognise it: its first HeadLen bytes, or all of it
-// when it is shorter.
+// Head returns the head of a stored value, by which scripts recognise it: its first HeadLen bytes,
+// or all of it when it is shorter.
 func Head(raw []byte) string { return string(raw[:min(len(raw), HeadLen)]) }
 
 func isKind(raw []byte, kind byte) bool {

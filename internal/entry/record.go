@@ -21,8 +21,8 @@ func (r *Record) Encode() []byte {
 	return seal(out, size)
 }
 
-// DecodeRecord is the inverse of Record.Encode. The record keeps no reference to raw. It fails with ErrVersion or ErrCorrupt and
-// never panics.
+// DecodeRecord is the inverse of Record.Encode. The record keeps no reference to raw. It fails with
+// ErrVersion or ErrCorrupt and never panics.
 func DecodeRecord(raw []byte) (*Record, error) {
 	f, err := open(raw, kindRecord)
 	if err != nil {

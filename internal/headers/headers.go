@@ -1,9 +1,9 @@
 // Package headers computes and replays what a handler did to a response header.
 //
-// A stored response must not carry what middleware outside the cache set on the
-// response that happened to be stored: the CORS answer of one origin, the id of one
-// request. So what is stored is the handler's own difference to the header, and a
-// replay applies this difference to whatever the outer middleware set this time.
+// A stored response must not carry what middleware outside the cache set on the response that
+// happened to be stored: the CORS answer of one origin, the id of one request. So what is stored is
+// the handler's own difference to the header, and a replay applies this difference to whatever the
+// outer middleware set this time.
 //
 // All functions are pure but for Apply, which changes its first argument.
 package headers
@@ -25,8 +25,8 @@ const (
 	Add Op = 'a'
 	// Del removes the name.
 	Del Op = 'd'
-	// Mute leaves the name present but without values. net/http takes that as the order not to
-	// make up a Date or Content-Type of its own, which a plain Del would not express.
+	// Mute leaves the name present but without values. net/http takes that as the order not to make
+	// up a Date or Content-Type of its own, which a plain Del would not express.
 	Mute Op = 'm'
 )
 
@@ -40,8 +40,8 @@ type Field struct {
 // Diff returns the steps that turn before into after, in the order of the names. It modifies
 // neither and keeps no reference to their slices.
 //
-// When the values in after begin with those in before, the handler is taken to have
-// appended: a replay then keeps the values that outer middleware sets at that time.
+// When the values in after begin with those in before, the handler is taken to have appended: a
+// replay then keeps the values that outer middleware sets at that time.
 func Diff(before, after http.Header) []Field {
 	names := make([]string, 0, len(after))
 	for name := range after {
@@ -78,8 +78,8 @@ func Diff(before, after http.Header) []Field {
 	return diff
 }
 
-// Apply replays a difference onto h: Apply(before, Diff(before, after)) makes before equal to after.
-// The values of all names share one allocation.
+// Apply replays a difference onto h: Apply(before, Diff(before, after)) makes before equal to
+// after. The values of all names share one allocation.
 func Apply(h http.Header, diff []Field) {
 	values := make([]string, len(diff))
 	for i := 0; i < len(diff); {
@@ -118,8 +118,8 @@ func Get(diff []Field, name string) string {
 	return ""
 }
 
-// Lines returns the lines of a field, in whatever case its name was spelled (RFC 9110 5.1): a handler
-// that writes to the map itself may have used h["cache-control"], and the client will
+// Lines returns the lines of a field, in whatever case its name was spelled (RFC 9110 5.1): a
+// handler that writes to the map itself may have used h["cache-control"], and the client will
 // honour it. The caller does not modify the result.
 func Lines(h http.Header, name string) []string {
 	lines := h[http.CanonicalHeaderKey(name)]

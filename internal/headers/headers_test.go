@@ -155,5 +155,5 @@ func randomHeader(random *rand.Rand) http.Header {
 
 // equal compares like reflect.DeepEqual, but takes nil and empty values as the same.
 func equal(a, b http.Header) bool {
-	return maps.EqualFunc(a, b, func(x, y []string) bool { return slices.Equal(x, y) })
+	return maps.EqualFunc(a, b, slices.Equal[[]string])
 }

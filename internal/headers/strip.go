@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// perMessage are the fields that belong to one message or one connection, in lower case: they are neither stored nor
-// replayed, whoever set them.
+// perMessage are the fields that belong to one message or one connection, in lower case: they are
+// neither stored nor replayed, whoever set them.
 var perMessage = map[string]bool{
 	// RFC 9110 7.6.1: of the connection.
 	"connection":        true,
@@ -25,12 +25,14 @@ var perMessage = map[string]bool{
 	"content-length": true,
 }
 
-// Strip returns the part of a handler's difference that may be stored and replayed; after is the effective header, whose
-// Connection field may name more fields to leave out (RFC 9110 7.6.1, RFC 9111 3.1).
+// Strip returns the part of a handler's difference that may be stored and replayed; after is the
+// effective header, whose Connection field may name more fields to leave out (RFC 9110 7.6.1, RFC
+// 9111 3.1).
 //
-// It also drops what is no field name at all, such as the "Trailer:" keys of net/http, and
-// replaces CR, LF and NUL in a value by a space (RFC 9110 5.5), as net/http does when it
-// writes: what Strip returns is Valid. The argument is not modified; when nothing needs a change it is returned itself.
+// It also drops what is no field name at all, such as the "Trailer:" keys of net/http, and replaces
+// CR, LF and NUL in a value by a space (RFC 9110 5.5), as net/http does when it writes: what Strip
+// returns is Valid. The argument is not modified; when nothing needs a change it is returned
+// itself.
 func Strip(diff []Field, after http.Header) []Field {
 	named := connectionOptions(after)
 	fits := func(f Field) bool { return keep(f, named) && Valid(f.Name, f.Value) }

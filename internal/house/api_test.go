@@ -103,7 +103,7 @@ func declared(fset *token.FileSet, decl ast.Decl) (lines []string) {
 }
 
 func typed(fset *token.FileSet, spec *ast.TypeSpec) (lines []string) {
-	name, kind := spec.Name.Name, ""
+	name := spec.Name.Name
 	members := func(word string, list *ast.FieldList) {
 		for _, field := range list.List {
 			for _, id := range field.Names {
@@ -116,6 +116,7 @@ func typed(fset *token.FileSet, spec *ast.TypeSpec) (lines []string) {
 			}
 		}
 	}
+	var kind string
 	switch typ := spec.Type.(type) {
 	case *ast.StructType:
 		kind = "struct"

@@ -40,15 +40,22 @@ var observers = []string{"github.com/prometheus/client_golang", "go.opentelemetr
 // testSupport are the packages that serve tests and have non-test files. No package that
 // ships imports them. true: may import testing.
 var testSupport = map[string]bool{
-	"internal/redistest":   false, // its TB is enough
-	"internal/conformance": true,  // runs subtests
-	"internal/house":       true,
+	"internal/redistest":           false, // its TB is enough
+	"internal/conformance":         true,  // runs subtests
+	"internal/capture/capturetest": true,  // likewise
+	"internal/house":               true,
 }
 
 // testOnly are imports that bring flags, or a fake, into a user's program.
-var testOnly = []string{
-	"testing", "net/http/httptest", "go.uber.org/goleak", "github.com/alicebob/miniredis",
-	module + "/internal/redistest", module + "/internal/conformance", module + "/internal/house",
+var testOnly = append([]string{"testing", "net/http/httptest", "go.uber.org/goleak", miniredis}, supportPaths()...)
+
+const miniredis = "github.com/alicebob/miniredis"
+
+func supportPaths() (paths []string) {
+	for dir := range testSupport {
+		paths = append(paths, module+"/"+dir)
+	}
+	return paths
 }
 
 // adapterTests are what an adapter's tests may import on top of what the adapter may.
@@ -100,7 +107,7 @@ func forbidden(f file, imp string) string {
 	mayTest, support := testSupport[f.dir]
 
 	switch {
-	case example && !f.test && under(imp, testOnly) && !under(imp, []string{"github.com/alicebob/miniredis"}):
+	case example && !f.test && under(imp, testOnly) && !under(imp, []string{miniredis}):
 		return "examples are programs, not tests"
 	case example:
 		return "" // else examples import everything
@@ -183,6 +190,8 @@ func TestRulesBite(t *testing.T) {
 		{"internal/entry/codec.go", "net/http/httptest", false},
 		{"internal/redistest/server.go", "testing", false},
 		{"internal/conformance/suite.go", "testing", true},
+		{"internal/conformance/suite.go", module + "/internal/redistest", true},
+		{"internal/capture/writer.go", module + "/internal/capture/capturetest", false},
 		{"ginmw/ginmw.go", gin, true},
 		{"ginmw/ginmw.go", gin + "/render", true},
 		{"ginmw/ginmw.go", gin + "x", false},
@@ -200,9 +209,9 @@ func TestRulesBite(t *testing.T) {
 		{"fibermw/fibermw.go", fast, true},
 		{"echomw/echomw.go", fast, false},
 		{"examples/herd/main.go", gin, true},
-		{"examples/herd/main.go", "github.com/alicebob/miniredis/v2", true},
+		{"examples/herd/main.go", miniredis + "/v2", true},
 		{"examples/herd/main.go", "testing", false},
-		{"core/memory.go", "github.com/alicebob/miniredis/v2", false},
+		{"core/memory.go", miniredis + "/v2", false},
 	} {
 		f := file{path: test.path, dir: path.Dir(test.path), test: strings.HasSuffix(test.path, "_test.go")}
 		if why := forbidden(f, test.imp); (why == "") != test.ok {

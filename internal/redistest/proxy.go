@@ -387,11 +387,7 @@ func (l *link) serve() {
 		_ = server.Close()
 		return
 	}
-	l.p.wg.Add(1)
-	go func() {
-		defer l.p.wg.Done()
-		l.pumpRequests(server)
-	}()
+	l.p.wg.Go(func() { l.pumpRequests(server) })
 	l.pumpReplies(server)
 }
 
@@ -402,7 +398,9 @@ func (l *link) pumpRequests(server net.Conn) {
 	for {
 		frame, args, err := readCommand(r)
 		if err != nil {
-			_ = server.(*net.TCPConn).CloseWrite() // the reply pump sees the end
+			if tcp, ok := server.(*net.TCPConn); ok {
+				_ = tcp.CloseWrite() // the reply pump sees the end
+			}
 			return
 		}
 		rule := l.p.ruleFor(args)

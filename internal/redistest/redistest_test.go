@@ -64,6 +64,7 @@ func impatient(o *redis.Options) {
 }
 
 func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
@@ -501,7 +502,7 @@ func TestProxyPassesSubscriptions(t *testing.T) {
 		ctx := within(t, 30*time.Second)
 		channel := Namespace()
 		sub := c.Subscribe(ctx, channel, channel+"2")
-		defer sub.Close()
+		t.Cleanup(func() { sub.Close() })
 		for range 2 {
 			if _, err := sub.Receive(ctx); err != nil {
 				t.Fatal(err)

@@ -1,6 +1,9 @@
 package redistest
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // M is a *testing.M, and what [Main] makes of it.
 type M interface{ Run() int }
@@ -89,8 +92,8 @@ func (p *shared) check(t TB) {
 func (p *shared) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := len(p.ends) - 1; i >= 0; i-- {
-		p.ends[i]()
+	for _, end := range slices.Backward(p.ends) {
+		end()
 	}
 	p.open, p.ends, p.server, p.cluster = false, nil, nil, nil
 }

@@ -2,6 +2,7 @@ package rfc9111
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 )
@@ -9,8 +10,8 @@ import (
 // header makes a header of names and values in turn.
 func header(fields ...string) http.Header {
 	h := http.Header{}
-	for i := 0; i < len(fields); i += 2 {
-		h.Add(fields[i], fields[i+1])
+	for field := range slices.Chunk(fields, 2) {
+		h.Add(field[0], field[1])
 	}
 	return h
 }

@@ -14,20 +14,22 @@ const MaxDelta = entry.MaxDuration
 // Delta is a directive whose argument is a number of seconds.
 type Delta struct {
 	Present bool
-	Valid   bool          // every occurrence had a valid argument
-	Value   time.Duration // the smallest argument; zero if one is not valid, so that the response counts as stale (RFC 9111 4.2.1)
+	Valid   bool // every occurrence had a valid argument
+	// Value is the smallest argument; zero if one is not valid, so that the response counts as stale
+	// (RFC 9111 4.2.1).
+	Value time.Duration
 }
 
 // Directives is what the Cache-Control field of a response says (RFC 9111 5.2.2, RFC 5861).
 type Directives struct {
-	NoStore        bool
-	NoCache        bool // with or without a list of fields
-	Private        bool // with or without a list of fields
-	MustUnderstand bool
+	NoStore bool
+	NoCache bool // with or without a list of fields
+	Private bool // with or without a list of fields
 
-	// Public and MustRevalidate lift restrictions, so they are set by well-formed directives only.
+	// These lift restrictions, so they are set by well-formed directives only.
 	Public         bool
 	MustRevalidate bool
+	MustUnderstand bool
 	// NoStale: must-revalidate, proxy-revalidate, s-maxage or no-cache is there, in whatever form.
 	NoStale bool
 
@@ -37,11 +39,12 @@ type Directives struct {
 	StaleIfError         Delta
 }
 
-// ParseCacheControl parses the lines of a Cache-Control field (RFC 9111 5.2). Of several occurrences of a directive the
-// strictest counts (4.2.1 leaves the choice). Directives that are not known are ignored (5.2.3).
+// ParseCacheControl parses the lines of a Cache-Control field (RFC 9111 5.2). Of several
+// occurrences of a directive the strictest counts (4.2.1 leaves the choice). Directives that are
+// not known are ignored (5.2.3).
 //
-// A list element that does not parse still forbids what the tokens in it name, and permits
-// nothing: "max-age=60; no-store" is not storable, "max-age = 60" is stale, "public;" is not public.
+// A list element that does not parse still forbids what the tokens in it name, and permits nothing:
+// "max-age=60; no-store" is not storable, "max-age = 60" is stale, "public;" is not public.
 func ParseCacheControl(lines []string) Directives {
 	var d Directives
 	for _, line := range lines {
@@ -54,8 +57,9 @@ func ParseCacheControl(lines []string) Directives {
 	return d
 }
 
-// cutElement cuts the first element off a list; commas in a quoted string do not separate (RFC 9110 5.6.1, 5.6.4). A quoted
-// string without end takes up the rest, whose tokens then count as those of a malformed element.
+// cutElement cuts the first element off a list; commas in a quoted string do not separate (RFC 9110
+// 5.6.1, 5.6.4). A quoted string without end takes up the rest, whose tokens then count as those of
+// a malformed element.
 func cutElement(list string) (element, rest string) {
 	quoted := false
 	for i := 0; i < len(list); i++ {
@@ -81,14 +85,14 @@ func (d *Directives) add(element string) {
 		d.apply(strings.ToLower(name), argument, !hasArgument)
 		return
 	}
-	notToken := func(c rune) bool { return c >= 0x80 || !headers.IsTokenByte(byte(c)) }
+	notToken := func(c rune) bool { return !headers.IsToken(string(c)) }
 	for _, token := range strings.FieldsFunc(element, notToken) {
 		d.apply(strings.ToLower(token), "", false)
 	}
 }
 
-// apply takes in one directive. bare says that it is well-formed and has no argument, which is the form
-// of the directives that lift restrictions.
+// apply takes in one directive. bare says that it is well-formed and has no argument, which is the
+// form of the directives that lift restrictions.
 func (d *Directives) apply(name, argument string, bare bool) {
 	switch name {
 	case "no-store": // 5.2.2.5
@@ -98,8 +102,9 @@ func (d *Directives) apply(name, argument string, bare bool) {
 		d.NoStale = true
 	case "private": // 5.2.2.7
 		d.Private = true
-	case "must-understand": // 5.2.2.3
-		d.MustUnderstand = true
+	case "must-understand": // 5.2.2.3; it may lift no-store, so in a doubtful form it counts as that
+		d.MustUnderstand = d.MustUnderstand || bare
+		d.NoStore = d.NoStore || !bare
 	case "public": // 5.2.2.9
 		d.Public = d.Public || bare
 	case "must-revalidate": // 5.2.2.2
@@ -128,8 +133,8 @@ func (d *Delta) add(argument string) {
 	*d = Delta{Present: true, Valid: ok, Value: value}
 }
 
-// parseDirective parses token [ "=" ( token / quoted-string ) ] (RFC 9111 5.2). Both forms of an argument are accepted
-// for every directive.
+// parseDirective parses token [ "=" ( token / quoted-string ) ] (RFC 9111 5.2). Both forms of an
+// argument are accepted for every directive.
 func parseDirective(element string) (name, argument string, hasArgument, ok bool) {
 	name, argument, hasArgument = strings.Cut(element, "=")
 	if !headers.IsToken(name) {
@@ -159,7 +164,8 @@ func unquote(s string) (string, bool) {
 	return "", false
 }
 
-// parseDelta parses delta-seconds (RFC 9111 1.2.2): digits only, no sign, no fraction; what is too large becomes MaxDelta.
+// parseDelta parses delta-seconds (RFC 9111 1.2.2): digits only, no sign, no fraction; what is too
+// large becomes MaxDelta.
 func parseDelta(s string) (time.Duration, bool) {
 	var seconds int64
 	for i := range len(s) {

@@ -68,6 +68,7 @@ func TestParseCacheControl(t *testing.T) {
 		{"malformed forbids: a string for a name", []string{`"no-store"`}, Directives{NoStore: true}},
 		{"malformed forbids: a quote in a token", []string{`no-st"ore, no-store`}, Directives{NoStore: true}},
 		{"malformed permits nothing", []string{"public;", "must-revalidate foo", `"public"`}, Directives{NoStale: true}},
+		{"malformed permits nothing: must-understand", []string{"must-understand;"}, Directives{NoStore: true}},
 		{"malformed permits nothing: arguments", []string{"public=1", `must-revalidate="1"`}, Directives{NoStale: true}},
 		{"malformed permits nothing: s-maxage", []string{"s-maxage = 60"}, Directives{NoStale: true, SMaxAge: invalid}},
 		{"malformed leaves its neighbours", []string{"=, max-age=60, @"}, Directives{MaxAge: seconds(60)}},
@@ -80,7 +81,8 @@ func TestParseCacheControl(t *testing.T) {
 	}
 }
 
-// Whatever stands in a line: no panic, values in range, and another directive may only make the result stricter.
+// Whatever stands in a line: no panic, values in range, and another directive may only make the
+// result stricter.
 func FuzzParseCacheControl(f *testing.F) {
 	for _, seed := range []string{"max-age=60, public", `private="a, b", s-maxage=1`, `a="\"`, `"`, "max-age=99999999999999999999", "no-store;", "\x00,\xff=\xff"} {
 		f.Add(seed)
@@ -102,7 +104,8 @@ func FuzzParseCacheControl(f *testing.F) {
 		if twice := ParseCacheControl([]string{line, line}); twice != d {
 			t.Errorf("%q: twice the same is %+v instead of %+v", line, twice, d)
 		}
-		// Whoever splits at commas and spaces only must not see a restriction that we do not see, unless it is in quotes.
+		// Whoever splits at commas and spaces only must not see a restriction that we do not see,
+		// unless it is in quotes.
 		if !strings.Contains(line, `"`) {
 			words := strings.FieldsFunc(strings.ToLower(line), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
 			if slices.Contains(words, "no-store") && !d.NoStore || slices.Contains(words, "private") && !d.Private {

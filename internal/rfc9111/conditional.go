@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// NotModified reports whether a stored response answers a conditional GET or HEAD with 304 (RFC 9111 4.3.2, RFC 9110 13.2.2), given the
-// lines of the request's If-None-Match and If-Modified-Since and the stored validators, "" for none. It
-// is for stored responses with status 200: to any other the conditions do not apply (RFC 9110 13.2.1).
+// NotModified reports whether a stored response answers a conditional GET or HEAD with 304 (RFC
+// 9111 4.3.2, RFC 9110 13.2.2), given the lines of the request's If-None-Match and
+// If-Modified-Since and the stored validators, "" for none. It is for stored responses with status
+// 200: to any other the conditions do not apply (RFC 9110 13.2.1).
 //
-// A stored response without Last-Modified may be compared by its Date instead (RFC 9111 4.3.2): pass that as lastModified.
+// A stored response without Last-Modified may be compared by its Date instead (RFC 9111 4.3.2):
+// pass that as lastModified.
 func NotModified(ifNoneMatch, ifModifiedSince []string, etag, lastModified string, now time.Time) bool {
 	if len(ifNoneMatch) > 0 {
 		return matches(ifNoneMatch, etag) // RFC 9110 13.1.3: If-Modified-Since is ignored then

@@ -1,6 +1,9 @@
 package rfc9111
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestNotModified(t *testing.T) {
 	const none = ""
@@ -60,7 +63,8 @@ func TestNotModified(t *testing.T) {
 	}
 }
 
-// Whatever the client sends, only a well-formed tag that it sent can match, and a tag that it sent after well-formed ones does.
+// Whatever the client sends, only a well-formed tag that it sent can match, and a tag that it sent
+// after well-formed ones does.
 func FuzzIfNoneMatch(f *testing.F) {
 	f.Add(`"b", W/"c"`, "a")
 	f.Add(`x"`, "a,b")
@@ -71,7 +75,7 @@ func FuzzIfNoneMatch(f *testing.F) {
 		if matches([]string{list, etag}, etag) != wellFormed {
 			t.Errorf("%q on a line of its own: %v", etag, !wellFormed)
 		}
-		if !wellFormed && matches([]string{list}, etag) && list != "*" {
+		if !wellFormed && matches([]string{list}, etag) && strings.Trim(list, " \t") != "*" {
 			t.Errorf("%q matches %q", list, etag)
 		}
 	})

@@ -8,12 +8,13 @@ import (
 	"github.com/herdgate/herdgate/internal/headers"
 )
 
-// ParseDate parses an HTTP-date in one of its three forms (RFC 9110 5.6.7), letter by letter: fixed widths, one space where the grammar
-// has one, no zone but GMT. net/http's ParseTime is laxer on digits and spaces. Upper and lower case are the same,
-// which RFC 9111 4.2 asks of caches, and the name of the day need not be the right one.
+// ParseDate parses an HTTP-date in one of its three forms (RFC 9110 5.6.7), letter by letter: fixed
+// widths, one space where the grammar has one, no zone but GMT. net/http's ParseTime is laxer on
+// digits and spaces. Upper and lower case are the same, which RFC 9111 4.2 asks of caches, and the
+// name of the day need not be the right one.
 //
-// The two-digit year of the RFC 850 form is taken as the last such year that is not more than 50 years
-// after now.
+// The two-digit year of the RFC 850 form is taken as the last such year that is not more than 50
+// years after now.
 func ParseDate(s string, now time.Time) (time.Time, bool) {
 	for _, form := range [...]func(*dateScanner, time.Time) time.Time{imfFixdate, asctime, rfc850} {
 		in := dateScanner{rest: s}
@@ -135,8 +136,8 @@ func (in *dateScanner) digits(n int) int {
 	return value
 }
 
-// clock reads "08:49:37" as the time since midnight. A leap second counts as the second before it: the
-// nearest representable time that is not later (RFC 9111 4.2).
+// clock reads "08:49:37" as the time since midnight. A leap second counts as the second before it:
+// the nearest representable time that is not later (RFC 9111 4.2).
 func (in *dateScanner) clock() time.Duration {
 	hour := in.digits(2)
 	in.literal(":")

@@ -7,12 +7,13 @@ import (
 	"github.com/herdgate/herdgate/internal/headers"
 )
 
-// codings are the content codings that the normal form of Accept-Encoding knows, sorted. They are few, so that there are
-// few variants and a client cannot make up more.
+// codings are the content codings that the normal form of Accept-Encoding knows, sorted. They are
+// few, so that there are few variants and a client cannot make up more.
 var codings = [...]string{"br", "deflate", "gzip", "zstd"}
 
-// codingSet is a set of codings: bit i is codings[i]. The bit after them stands for identity; as every request accepts
-// that unless it says otherwise, the bit is set in the result of acceptedCodings when it is refused.
+// codingSet is a set of codings: bit i is codings[i]. The bit after them stands for identity; as
+// every request accepts that unless it says otherwise, the bit is set in the result of
+// acceptedCodings when it is refused.
 type codingSet uint8
 
 const (
@@ -34,8 +35,8 @@ func codingOf(name string) codingSet {
 	return 0
 }
 
-// acceptedCodings returns what a request accepts (RFC 9110 12.5.3). A weight that does not parse counts as a
-// refusal, and where members contradict each other the refusal counts.
+// acceptedCodings returns what a request accepts (RFC 9110 12.5.3). A weight that does not parse
+// counts as a refusal, and where members contradict each other the refusal counts.
 func acceptedCodings(lines []string) codingSet {
 	var accepted, refused codingSet
 	var anyOther, noOther bool // what "*" says of the codings that no member names
@@ -67,8 +68,8 @@ func acceptedCodings(lines []string) codingSet {
 	return set
 }
 
-// positiveWeight reports whether the parameters of a member are a weight above zero (RFC 9110 12.4.2): "q=" and
-// a number from 0 to 1 with at most three decimals.
+// positiveWeight reports whether the parameters of a member are a weight above zero (RFC 9110
+// 12.4.2): "q=" and a number from 0 to 1 with at most three decimals.
 func positiveWeight(parameters string) bool {
 	parameters = strings.Trim(parameters, " \t")
 	if len(parameters) < 2 || !strings.EqualFold(parameters[:2], "q=") {
@@ -107,9 +108,10 @@ var codingForms = func() (forms [2 * identity]string) {
 	return forms
 }()
 
-// encodedAsAsked reports whether every request with the same normal form of Accept-Encoding accepts the coding
-// that the handler chose. A handler that looks for "gzip" anywhere in the field answers "gzip;q=0" with gzip: that must not be
-// stored for those who accept no coding. A request without the field accepts every coding (RFC 9110 12.5.3).
+// encodedAsAsked reports whether every request with the same normal form of Accept-Encoding accepts
+// the coding that the handler chose. A handler that looks for "gzip" anywhere in the field answers
+// "gzip;q=0" with gzip: that must not be stored for those who accept no coding. A request without
+// the field accepts every coding (RFC 9110 12.5.3).
 func encodedAsAsked(r Response) bool {
 	if len(r.AcceptEncoding) == 0 || !setByHandler(r, "Content-Encoding") {
 		return true

@@ -7,8 +7,9 @@ import (
 	"github.com/herdgate/herdgate/internal/headers"
 )
 
-// lifetime returns the freshness lifetime of a response (RFC 9111 4.2.1), and false if nothing gives it one.
-// What the response says wins over the route, also when it says zero. There are no heuristics (4.2.2).
+// lifetime returns the freshness lifetime of a response (RFC 9111 4.2.1), and false if nothing
+// gives it one. What the response says wins over the route, also when it says zero. There are no
+// heuristics (4.2.2).
 func lifetime(r Response, cc Directives, p Policy, now time.Time) (time.Duration, bool) {
 	if fresh, ok := explicitLifetime(r.After, cc, now); ok {
 		return fresh, true
@@ -17,7 +18,8 @@ func lifetime(r Response, cc Directives, p Policy, now time.Time) (time.Duration
 	return min(max(0, fresh), MaxDelta), ok
 }
 
-// explicitLifetime is what the response says itself: s-maxage (a shared cache's own), else max-age, else Expires.
+// explicitLifetime is what the response says itself: s-maxage (a shared cache's own), else max-age,
+// else Expires.
 func explicitLifetime(h http.Header, cc Directives, now time.Time) (time.Duration, bool) {
 	switch {
 	case cc.SMaxAge.Present: // 5.2.2.10
@@ -47,11 +49,12 @@ func explicitLifetime(h http.Header, cc Directives, now time.Time) (time.Duratio
 // defaultStaleIfError is the window of a route that set FreshFor and nothing else.
 const defaultStaleIfError = time.Minute
 
-// windows returns how long after its lifetime a response may be served while one request refreshes it, and how long it
-// may stand in for a failure (RFC 9111 4.2.4, RFC 5861).
+// windows returns how long after its lifetime a response may be served while one request refreshes
+// it, and how long it may stand in for a failure (RFC 9111 4.2.4, RFC 5861).
 //
-// The response's own directives win over the route. What the route says, or defaults to, extends only
-// a response that had a lifetime: with max-age=0 a handler takes a single response out of the cache, whatever its route has set.
+// The response's own directives win over the route. What the route says, or defaults to, extends
+// only a response that had a lifetime: with max-age=0 a handler takes a single response out of the
+// cache, whatever its route has set.
 func windows(status int, fresh time.Duration, cc Directives, p Policy) (stale, ifError time.Duration) {
 	if cc.NoStale {
 		return 0, 0

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/herdgate/herdgate/internal/headers"
 )
 
 func TestLifetime(t *testing.T) {
@@ -36,7 +38,7 @@ func TestLifetime(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := Response{Status: 200, After: tt.h}
-			cc := ParseCacheControl(headersOf(tt.h))
+			cc := ParseCacheControl(headers.Lines(tt.h, "Cache-Control"))
 			got, known := lifetime(r, cc, Policy{}, testNow)
 			if got != tt.want || known != tt.known {
 				t.Errorf("lifetime = %v, %v, want %v, %v", got, known, tt.want, tt.known)
@@ -91,8 +93,4 @@ func TestWindows(t *testing.T) {
 			}
 		})
 	}
-}
-
-func headersOf(h http.Header) []string {
-	return append(h["Cache-Control"], h["cache-control"]...)
 }

@@ -1,7 +1,8 @@
 // Package rfc9111 holds the HTTP caching rules as pure functions of values and a given time.
 //
-// It is the rule set of a shared cache, stricter than the RFC where the RFC leaves a choice: only explicit freshness counts, and what does not
-// parse forbids what it seems to forbid and permits nothing. Each file holds one concept and cites the section at the rule.
+// It is the rule set of a shared cache, stricter than the RFC where the RFC leaves a choice: only
+// explicit freshness counts, and what does not parse forbids what it seems to forbid and permits
+// nothing. Each file holds one concept and cites the section at the rule.
 package rfc9111
 
 import (
@@ -11,8 +12,8 @@ import (
 	"github.com/herdgate/herdgate/internal/entry"
 )
 
-// Response is a complete response as a cache sees it. Its headers are read only, and names are found in whatever case
-// the handler spelled them.
+// Response is a complete response as a cache sees it. Its headers are read only, and names are
+// found in whatever case the handler spelled them.
 type Response struct {
 	Status int
 	Before http.Header // header set by middleware outside the cache
@@ -25,6 +26,7 @@ type Response struct {
 // Credentials says which uncovered credentials the request carried.
 type Credentials uint8
 
+// What a request may have carried, from the least to the most restrictive.
 const (
 	NoCredentials     Credentials = iota
 	OnlyAuthorization             // Authorization and nothing else
@@ -33,11 +35,13 @@ const (
 
 // Policy is what the route says.
 type Policy struct {
-	FreshFor     map[int]time.Duration  // by status; FreshFor(d) is {200: d}
-	StaleFor     time.Duration          // -1: absent
-	StaleIfError time.Duration          // -1: absent
-	Credentials  Credentials            // of the request that was answered
-	Covered      func(name string) bool // request headers that the route keyed or ignores: Vary may name them although they are credentials; nil: none
+	FreshFor     map[int]time.Duration // by status; FreshFor(d) is {200: d}
+	StaleFor     time.Duration         // -1: absent
+	StaleIfError time.Duration         // -1: absent
+	Credentials  Credentials           // of the request that was answered
+	// Covered reports request headers that the route keyed or ignores: Vary may name them although
+	// they are credentials. nil: none.
+	Covered func(name string) bool
 }
 
 // Verdict is what may be done with a response.
@@ -46,15 +50,15 @@ type Policy struct {
 // each other: a 500 for somebody with a cookie is both.
 type Verdict struct {
 	// Reason says why the response may neither be stored nor shared with somebody who waits, as a
-	// Cache-Status detail; "" = it may. Of several reasons it is the one that lasts longest: the status
-	// first, then directives and fields, then credentials, then missing freshness.
+	// Cache-Status detail; "" = it may. Of several reasons it is the one that lasts longest: the
+	// status first, then directives and fields, then credentials, then missing freshness.
 	Reason string
-	// Personal: the request carried credentials, and the response is not one for everybody in spite of
-	// them (private, Set-Cookie, or a Scope that does not allow them). Such a response says nothing about what
-	// requests without credentials would get, whatever else the Reason may be.
+	// Personal: the request carried credentials, and the response is not one for everybody in spite
+	// of them (private, Set-Cookie, or a Scope that does not allow them). Such a response says
+	// nothing about what requests without credentials would get, whatever else the Reason may be.
 	Personal bool
-	// Failure: 500, 502, 503 or 504, neither with explicit freshness of its own nor with a lifetime from
-	// Policy.FreshFor. The Reason is "error" then.
+	// Failure: 500, 502, 503 or 504, neither with explicit freshness of its own nor with a lifetime
+	// from Policy.FreshFor. The Reason is "error" then.
 	Failure      bool
 	Scope        entry.Scope
 	Age          time.Duration // when it was received
@@ -62,7 +66,7 @@ type Verdict struct {
 	Stale        time.Duration // stale-while-revalidate
 	StaleIfError time.Duration
 	MustNotStale bool // a directive forbids serving it stale in any form; both windows are zero
-	// Vary has canonical names, sorted, without duplicates. Covered credentials are among them: what selects is the
-	// value that the handler was shown.
+	// Vary has canonical names, sorted, without duplicates. Covered credentials are among them:
+	// what selects is the value that the handler was shown.
 	Vary []string
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/herdgate/herdgate/internal/headers"
 )
 
-// Judge says what may be done with a response that was received at now: whether it may be stored and shared with those
-// who wait (RFC 9111 3, one predicate for both), for whom and for how long.
+// Judge says what may be done with a response that was received at now: whether it may be stored
+// and shared with those who wait (RFC 9111 3, one predicate for both), for whom and for how long.
 //
-// The effective header is judged, so what middleware outside the cache set forbids too. now should come from the clock by which entries are
-// read; it matters only for responses with Date or Expires. Judge modifies nothing and keeps nothing of r.
+// The effective header is judged, so what middleware outside the cache set forbids too. now should
+// come from the clock by which entries are read; it matters only for responses with Date or
+// Expires. Judge modifies nothing and keeps nothing of r.
 func Judge(r Response, p Policy, now time.Time) Verdict {
 	cc := ParseCacheControl(headers.Lines(r.After, "Cache-Control"))
 	fresh, known := lifetime(r, cc, p, now)
@@ -39,7 +40,7 @@ func Judge(r Response, p Policy, now time.Time) Verdict {
 		reason = headerReason(r, cc)
 	}
 	if reason == "" {
-		reason = varyReason(r, p, names, star)
+		reason = varyReason(p, names, star)
 	}
 	switch {
 	case reason != "":
@@ -88,8 +89,8 @@ func headerReason(r Response, cc Directives) string {
 	return ""
 }
 
-// noStore reports no-store (5.2.2.5). A handler lifts its own by must-understand, when the status is one that this
-// cache understands (5.2.2.3), but not that of outer middleware.
+// noStore reports no-store (5.2.2.5). A handler lifts its own by must-understand, when the status
+// is one that this cache understands (5.2.2.3), but not that of outer middleware.
 func noStore(r Response, cc Directives) bool {
 	outer := ParseCacheControl(headers.Lines(r.Before, "Cache-Control"))
 	return cc.NoStore && (outer.NoStore || !cc.MustUnderstand || !understood(r.Status))
@@ -97,12 +98,12 @@ func noStore(r Response, cc Directives) bool {
 
 func setsCookie(r Response) bool { return len(headers.Lines(r.After, "Set-Cookie")) > 0 }
 
-// credentialFields are request headers that no two users share: a response that varies on one is not stored unless the
-// route says what the header means for it.
+// credentialFields are request headers that no two users share: a response that varies on one is
+// not stored unless the route says what the header means for it.
 var credentialFields = [...]string{"Authorization", "Cookie", "Proxy-Authorization"}
 
 // varyReason returns why a response with this variance is not stored (4.1), or "".
-func varyReason(r Response, p Policy, names []string, star bool) string {
+func varyReason(p Policy, names []string, star bool) string {
 	if star {
 		return "vary-star"
 	}
@@ -114,7 +115,8 @@ func varyReason(r Response, p Policy, names []string, star bool) string {
 	return ""
 }
 
-// failure reports the statuses that mean that a response could not be made, and may be another one the next time.
+// failure reports the statuses that mean that a response could not be made, and may be another one
+// the next time.
 func failure(status int) bool {
 	switch status {
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -123,8 +125,8 @@ func failure(status int) bool {
 	return false
 }
 
-// understood reports whether the status is one whose caching rules this package follows: those that RFC 9110 15 defines, without
-// 1xx, 206 and 304, which are never stored.
+// understood reports whether the status is one whose caching rules this package follows: those that
+// RFC 9110 15 defines, without 1xx, 206 and 304, which are never stored.
 func understood(status int) bool {
 	switch {
 	case status == http.StatusPartialContent, status == http.StatusNotModified, status == 306, status == http.StatusTeapot:

@@ -76,6 +76,7 @@ func TestJudgeReason(t *testing.T) {
 		{"5.2.2.3: must-understand with a known status", Response{Status: 200, After: says("must-understand")}, strict, ""},
 		{"5.2.2.3: must-understand with an unknown status", Response{Status: 599, After: says("must-understand")}, strict, "status"},
 		{"5.2.2.3: must-understand lifts no-store", Response{Status: 200, After: says("no-store, must-understand")}, strict, ""},
+		{"5.2.2.3: but not in a malformed list", Response{Status: 200, After: says("no-store; must-understand")}, strict, "no-store"},
 		{"5.2.2.3: but not with an unknown status", Response{Status: 599, After: says("no-store, must-understand")}, strict, "status"},
 		{"5.2.2.3: and not the no-store of outer middleware",
 			Response{Status: 200, Before: header("Cache-Control", "no-store"), After: header("Cache-Control", "no-store", "Cache-Control", "max-age=60, must-understand")}, strict, "no-store"},

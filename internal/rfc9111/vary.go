@@ -8,9 +8,9 @@ import (
 	"github.com/herdgate/herdgate/internal/headers"
 )
 
-// VaryNames returns the request headers that the lines of a Vary field name (RFC 9110 12.5.5): canonical, sorted, without
-// duplicates. star reports a member "*", which no request matches (RFC 9111 4.1); a member that
-// is no field name cannot be matched either and counts as "*".
+// VaryNames returns the request headers that the lines of a Vary field name (RFC 9110 12.5.5):
+// canonical, sorted, without duplicates. star reports a member "*", which no request matches (RFC
+// 9111 4.1); a member that is no field name cannot be matched either and counts as "*".
 func VaryNames(lines []string) (names []string, star bool) {
 	for _, line := range lines {
 		for member := range strings.SplitSeq(line, ",") {
@@ -28,9 +28,9 @@ func VaryNames(lines []string) (names []string, star bool) {
 	return slices.Compact(names), star
 }
 
-// negotiated are the headers on which middleware outside the cache negotiates for itself, CORS and compression: it does
-// so again at every replay, so its own Vary says nothing about the stored response. That ends where the
-// handler itself has set the field that the header selects.
+// negotiated are the headers on which middleware outside the cache negotiates for itself, CORS and
+// compression: it does so again at every replay, so its own Vary says nothing about the stored
+// response. That ends where the handler itself has set the field that the header selects.
 var negotiated = map[string]string{
 	"Origin":          "Access-Control-Allow-Origin",
 	"Accept-Encoding": "Content-Encoding",
@@ -38,8 +38,8 @@ var negotiated = map[string]string{
 
 // variance returns the request headers on which the stored part of a response varies.
 //
-// Accept-Encoding is added where the handler encoded the body without saying so: otherwise a client that cannot
-// decode it would get it.
+// Accept-Encoding is added where the handler encoded the body without saying so: otherwise a client
+// that cannot decode it would get it.
 func variance(r Response) (names []string, star bool) {
 	all := headers.Lines(r.After, "Vary")
 	names, star = VaryNames(all)
@@ -55,8 +55,8 @@ func variance(r Response) (names []string, star bool) {
 	return names, star
 }
 
-// handlerLines returns the lines that the handler added to those of outer middleware, or all if
-// it replaced them.
+// handlerLines returns the lines that the handler added to those of outer middleware, or all if it
+// replaced them.
 func handlerLines(before, after []string) []string {
 	if len(before) <= len(after) && slices.Equal(before, after[:len(before)]) {
 		return after[len(before):]
@@ -69,9 +69,9 @@ func setByHandler(r Response, name string) bool {
 	return len(after) > 0 && !slices.Equal(after, headers.Lines(r.Before, name))
 }
 
-// VaryValue returns the normal form of a request header for comparison (RFC 9111 4.1): its lines joined by ", " and
-// trimmed, or for Accept-Encoding the codings that may be answered with. Absent, which matches absent only, is "";
-// present and empty is " ", which no other value can be.
+// VaryValue returns the normal form of a request header for comparison (RFC 9111 4.1): its lines
+// joined by ", " and trimmed, or for Accept-Encoding the codings that may be answered with. Absent,
+// which matches absent only, is ""; present and empty is " ", which no other value can be.
 func VaryValue(name string, lines []string) string {
 	switch {
 	case len(lines) == 0:
