@@ -86,7 +86,7 @@ golden:
 ## installed Go can build, then build, vet and test. Touches nothing here; go.mod keeps the floors
 newest: deps
 	@tmp="$$(mktemp -d)"; trap 'rm -rf "$$tmp"' EXIT; \
-	tar --exclude=./.git -cf - . | tar -xf - -C "$$tmp"; cd "$$tmp"; export GOTOOLCHAIN=local GOFLAGS=-mod=mod; \
+	tar --exclude=./.git -cf - . | tar -xf - -C "$$tmp"; cd "$$tmp"; export GOTOOLCHAIN=local GOFLAGS="$$(go env GOFLAGS) -mod=mod"; \
 	for m in $(NEWEST); do \
 		if ! grep -q "$$m " go.mod; then continue; fi; \
 		found=; for v in $$(go list -m -versions -f '{{range .Versions}}{{println .}}{{end}}' "$$m" | { grep -v -- - || true; } | sort -rV); do \
@@ -95,4 +95,5 @@ newest: deps
 			mv go.mod.was go.mod; mv go.sum.was go.sum; echo "  $$m $$v: $$(tail -1 get.log)"; done; \
 		if [ -z "$$found" ]; then echo "make newest: no version of $$m builds" >&2; exit 1; fi; \
 		echo "$$m $$found"; done; \
-	go mod tidy; go build ./...; go vet ./...; go test -count=1 -p 2 -timeout 9m ./...
+	go mod tidy; go build ./...; go vet ./...; \
+	go test -count=1 -p 2 -timeout 9m $$(go list ./... | { grep -v /internal/house || true; }) # which holds go.mod's floors

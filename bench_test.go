@@ -82,19 +82,20 @@ var options = []core.RouteOption{core.FreshFor(time.Hour), core.Public()}
 func BenchmarkHit(b *testing.B) {
 	each(b, allVias, computed, func(b *testing.B, s setting) {
 		get := s.app(b.Context())
-		warm(b, get, s.gate)
+		others := warm(b, get, s.gate)
 		b.ReportAllocs()
 		for b.Loop() {
 			check(b, get, warmPath)
 		}
-		onlyHits(b, s.gate)
+		onlyHits(b, s.gate, others)
 	})
 }
 
-// Warm hits on one key from GOMAXPROCS goroutines, which meet at our locks and share GETs.
+// Warm hits on one hot key from many goroutines, which meet at our locks and share GETs.
 func BenchmarkHitParallel(b *testing.B) {
 	each(b, allVias, computed, func(b *testing.B, s setting) {
-		warm(b, s.app(b.Context()), s.gate)
+		others := warm(b, s.app(b.Context()), s.gate)
+		b.SetParallelism(32)
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			get := s.app(b.Context())
@@ -102,7 +103,7 @@ func BenchmarkHitParallel(b *testing.B) {
 				check(b, get, warmPath)
 			}
 		})
-		onlyHits(b, s.gate)
+		onlyHits(b, s.gate, others)
 	})
 }
 
@@ -119,7 +120,7 @@ func BenchmarkMiss(b *testing.B) {
 		if got := s.computations.Load(); got != int64(n) {
 			b.Errorf("%d computations for %d misses", got, n)
 		}
-		if s.gate != nil && s.gate.Stats().Outcomes["winner"] != uint64(n) {
+		if s.gate != nil && s.gate.Stats().Outcomes[string(core.RoleWinner)] != uint64(n) {
 			b.Errorf("not only misses: %v", s.gate.Stats().Outcomes)
 		}
 	})
@@ -161,19 +162,18 @@ func BenchmarkHerd(b *testing.B) {
 	})
 }
 
-// Allocations of a warm hit, everything that the framework and go-redis allocate included. The ceilings are
-// about a third above what was measured with the race detector, under which pools forget a
-// part of what they are given.
+// Allocations of a warm hit, all of the framework and of go-redis included. The ceilings are a quarter above
+// what was measured for the worst of the frameworks (24 and 37, with the race detector, under which pools forget some of what they
+// are given). Who lowers the measure lowers the ceiling.
 func TestHitAllocations(t *testing.T) {
-	ceilings := map[string]map[string]float64{}
-	for _, f := range frameworks {
-		for name, most := range ceilings[f.name] {
-			t.Run(f.name+"/"+name, func(t *testing.T) {
-				gate, body := open(t, name, computed)
+	for via, most := range map[string]float64{"memory": 30, "redis": 46} {
+		for _, f := range frameworks {
+			t.Run(f.name+"/"+via, func(t *testing.T) {
+				gate, body := open(t, via, computed)
 				get := f.app(gate, body)(t.Context())
-				warm(t, get, gate)
+				others := warm(t, get, gate)
 				got := testing.AllocsPerRun(200, func() { check(t, get, warmPath) })
-				onlyHits(t, gate)
+				onlyHits(t, gate, others)
 				t.Logf("%v allocations", got)
 				if got > most {
 					t.Errorf("%v allocations for a hit, at most %v expected", got, most)
@@ -267,16 +267,37 @@ func floorRedis(rdb *redis.Client, namespace string, compute source) source {
 	}
 }
 
-// warm sends requests until one was a hit.
-func warm(t testing.TB, get client, gate *core.Gate) {
+// warm sends requests until one was a hit, and returns how many were none.
+func warm(t testing.TB, get client, gate *core.Gate) (others uint64) {
 	t.Helper()
 	for range 100 {
 		check(t, get, warmPath)
-		if gate == nil || gate.Stats().Outcomes["hit"] > 0 {
-			return
+		if gate == nil || gate.Stats().Outcomes[string(core.RoleHit)] > 0 {
+			return notHits(gate)
 		}
 	}
 	t.Fatalf("no hit: %v", gate.Stats().Outcomes)
+	return 0
+}
+
+// onlyHits fails if not every request since warm was a hit: then something else was measured.
+func onlyHits(t testing.TB, gate *core.Gate, others uint64) {
+	t.Helper()
+	if notHits(gate) != others {
+		t.Errorf("not only hits: %v", gate.Stats().Outcomes)
+	}
+}
+
+func notHits(gate *core.Gate) (n uint64) {
+	if gate == nil {
+		return 0
+	}
+	for role, count := range gate.Stats().Outcomes {
+		if role != string(core.RoleHit) {
+			n += count
+		}
+	}
+	return n
 }
 
 // check sends one request. It may be called from any goroutine.
@@ -284,17 +305,6 @@ func check(t testing.TB, get client, path string) {
 	status, length := get(path)
 	if (status != http.StatusOK || length != len(payload)) && !t.Failed() {
 		t.Errorf("%s: status %d and %d bytes", path, status, length)
-	}
-}
-
-// onlyHits fails if anything but the first request was no hit: then something else was measured.
-func onlyHits(t testing.TB, gate *core.Gate) {
-	t.Helper()
-	if gate == nil {
-		return
-	}
-	if got := gate.Stats().Outcomes; len(got) != 2 || got["winner"] != 1 {
-		t.Errorf("not only hits: %v", got)
 	}
 }
 

@@ -25,7 +25,7 @@ func BenchmarkKey(b *testing.B) {
 	}
 }
 
-// The ceilings leave room for one allocation more than measured.
+// The ceilings are a third above what was measured. Who lowers the measure lowers the ceiling.
 func TestKeyAllocations(t *testing.T) {
 	for _, c := range keyCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -48,11 +48,11 @@ type keyCase struct {
 }
 
 var keyCases = []keyCase{
-	{name: "default", most: 0},
-	{name: "KeyQuery", opts: []RouteOption{KeyQuery("page", "sort")}, most: 0},
-	{name: "IgnoreQuery", opts: []RouteOption{IgnoreQuery("utm_*")}, most: 0},
-	{name: "KeyCookie", opts: []RouteOption{KeyCookie("lang")}, most: 0},
-	{name: "Vary", vary: []string{"Accept-Encoding", "Accept-Language"}, most: 0},
+	{name: "default", most: 11},
+	{name: "KeyQuery", opts: []RouteOption{KeyQuery("page", "sort")}, most: 17},
+	{name: "IgnoreQuery", opts: []RouteOption{IgnoreQuery("utm_*")}, most: 19},
+	{name: "KeyCookie", opts: []RouteOption{KeyCookie("lang")}, most: 25},
+	{name: "Vary", vary: []string{"Accept-Encoding", "Accept-Language"}, most: 23},
 }
 
 func locator(t testing.TB, c keyCase) func() string {

@@ -288,7 +288,7 @@ func (o opens) open() (backend, error) { return o.backend, nil }
 // memoryFor opens the memory backend, for spies and for several gates.
 func memoryFor(t *testing.T) *memory {
 	t.Helper()
-	b, err := Memory(8 << 20).open()
+	b, err := Memory(64 << 20).open()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// A request is blocked on Redis for readBudget + acquireBudget + finishBudget = 250 ms at
-	// most. What takes longer goes on off the request.
-	readBudget    = 100 * time.Millisecond
-	acquireBudget = 100 * time.Millisecond
-	finishBudget  = 50 * time.Millisecond
+	// A request is blocked on Redis for 250 ms at most: lookBudget for reading and acquiring together, of which
+	// reading may take readBudget, and finishBudget. What takes longer goes on off the request.
+	lookBudget   = 200 * time.Millisecond
+	readBudget   = 100 * time.Millisecond
+	finishBudget = 50 * time.Millisecond
 
 	pollGrowth  = 5
 	pollCeiling = 250 * time.Millisecond
@@ -32,9 +32,10 @@ const (
 type flight struct {
 	m       *middleware
 	place   place
-	seen    string   // the head that its starter saw
-	noRedis bool     // its starter could not read: do not spend another budget on acquiring
-	refresh *refresh // computes if there is no seat; nil if only seats can
+	budget  time.Duration // for its first acquire: what its starter has left
+	seen    string        // the head that its starter saw
+	noRedis bool          // its starter could not read: do not spend another budget on acquiring
+	refresh *refresh      // computes if there is no seat; nil if only seats can
 
 	mu    sync.Mutex
 	seats list.List // of *seat, longest waiting first
@@ -311,14 +312,16 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 		f.noRedis = false
 		return gr, answer{}, errNoRedis
 	}
-	ctx, cancel := context.WithTimeout(g.ctx, acquireBudget)
+	ctx, cancel := context.WithTimeout(g.ctx, f.budget)
 	defer cancel()
+	f.budget = lookBudget
 	found, err := g.backend.acquire(ctx, query{lease: gr.lease, seen: f.seen, waits: patient, hasStale: hasStale})
 	if err != nil {
 		// It may have been executed, or still be under way: give back until there was something to give back.
+		unknown := gr.lease // gr goes on to whoever is elected
 		g.owned.Go(func() { // while closing too: this flight is among those that Close waits for
-			g.untilDone(gr.lock, func(ctx context.Context) bool {
-				had, err := g.backend.release(ctx, gr.lease)
+			g.untilDone(unknown.lock, func(ctx context.Context) bool {
+				had, err := g.backend.release(ctx, unknown)
 				return had && err == nil
 			})
 		})

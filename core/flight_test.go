@@ -373,6 +373,7 @@ func TestTakeover(t *testing.T) {
 			t.Errorf("cause %s after %v, want takeover within the lock's 500 ms + 300 ms + the work", v.out.Cause, v.took)
 		}
 		<-done
+		synctest.Wait()
 		dead.want(t, RoleWinner, "old") // its client gets it; nobody else
 		if dead.out.Stored || gates[0].Stats().Events["dropped"] != 1 {
 			t.Errorf("stored %v, events %v; want not stored, one dropped", dead.out.Stored, gates[0].Stats().Events)

@@ -249,7 +249,8 @@ func (m *memory) store(l lease, c completion, at *memoryLoc, now int64) verdict 
 	expires := now + max(c.ttl, time.Millisecond).Microseconds()
 	there.stored = expires
 	m.put(c.at.loc(), stored{entry: c.entry, head: head(c.entry.Token, c.entry.Grant), size: weight(c.entry)}, expires)
-	if len(c.at.names) > 0 {
+	// A response that did not vary and was granted later stays: the record must not send its readers to an older one.
+	if v, _ := m.read(context.Background(), l.base); len(c.at.names) > 0 && (v.entry == nil || v.entry.Grant <= l.grant) {
 		r := &entry.Record{Grant: l.grant, Token: l.token, Names: c.at.names}
 		m.put(l.base, stored{record: r, head: head(r.Token, r.Grant), size: len(namesPart(r.Names))}, expires)
 	}

@@ -30,12 +30,15 @@ var (
 	releaseSource string
 	//go:embed scripts/invalidate.lua
 	invalidateSource string
+	//go:embed scripts/drop.lua
+	dropSource string
 
 	acquireScript    = redis.NewScript(acquireSource)
 	extendScript     = redis.NewScript(extendSource)
 	finishScript     = redis.NewScript(finishSource)
 	releaseScript    = redis.NewScript(releaseSource)
 	invalidateScript = redis.NewScript(invalidateSource)
+	dropScript       = redis.NewScript(dropSource)
 )
 
 const (
@@ -131,7 +134,11 @@ func (b *redisBackend) read(ctx context.Context, loc string) (stored, error) {
 	case err != nil:
 		return stored{}, err
 	}
-	return decode(raw), nil
+	s := decode(raw)
+	if s.entry == nil && s.record == nil && s.head != "" && dropScript.Run(ctx, b.client, []string{loc}, s.head).Err() == nil {
+		s.head = "" // damaged: scripts would go on comparing with it
+	}
+	return s, nil
 }
 
 func decode(raw []byte) stored {

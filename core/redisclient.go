@@ -21,7 +21,7 @@ type redisClient interface {
 
 // ioTimeout bounds each read from and write to a Redis connection, below the context
 // deadlines that bound a whole call.
-const ioTimeout = 100 * time.Millisecond
+const ioTimeout = lookBudget
 
 var errUnboundable = errors.New("herdgate: cannot bound the time that this Redis client waits")
 

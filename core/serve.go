@@ -61,6 +61,7 @@ func (m *middleware) serve(x host.Exchange) {
 		}
 
 		// Look. A key that this process is computing from nothing needs no look.
+		looks := time.Now()
 		p := m.gate.placeOf(rq)
 		var got stored
 		var err error
@@ -77,7 +78,7 @@ func (m *middleware) serve(x host.Exchange) {
 				return
 			}
 			if rq.mayHaveStale(copied, copied.Stale, now) {
-				m.serveStale(rq, o, p, got, copied)
+				m.serveStale(rq, o, &flight{m: m, place: p, seen: got.head, budget: lookBudget - time.Since(looks)}, copied)
 				return
 			}
 		}
@@ -88,7 +89,7 @@ func (m *middleware) serve(x host.Exchange) {
 
 		// Nothing to serve: take part in computing it.
 		s := m.newSeat(rq, copied, deadline)
-		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head, noRedis: err != nil}, s)
+		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head, budget: lookBudget - time.Since(looks), noRedis: err != nil}, s)
 		switch t.kind {
 		case tidingsElected:
 			m.compute(rq, o, t.grant, copied)
@@ -343,12 +344,11 @@ func (m *middleware) takePart(rq *request, o *Outcome, f *flight, s *seat) tidin
 
 // serveStale answers with a stale copy and has it refreshed: in the background if possible, else by
 // this request, if it gets the lock.
-func (m *middleware) serveStale(rq *request, o *Outcome, p place, got stored, copied *entry.Entry) {
-	if rq.neverLeads() != "" || m.gate.inFlight(p) {
+func (m *middleware) serveStale(rq *request, o *Outcome, f *flight, copied *entry.Entry) {
+	if rq.neverLeads() != "" || m.gate.inFlight(f.place) {
 		m.serveCopy(rq, o, RoleStale, copied, "")
 		return
 	}
-	f := &flight{m: m, place: p, seen: got.head}
 	if rq.class == anonymous {
 		f.refresh = m.freeze(rq.x)
 	}
@@ -357,7 +357,7 @@ func (m *middleware) serveStale(rq *request, o *Outcome, p place, got stored, co
 		m.serveCopy(rq, o, RoleStale, copied, "")
 		return
 	}
-	s := m.newSeat(rq, copied, time.Now().Add(acquireBudget))
+	s := m.newSeat(rq, copied, time.Now().Add(lookBudget))
 	s.patient = false
 	t := m.takePart(rq, o, f, s)
 	if t.kind == tidingsElected {

@@ -66,6 +66,7 @@ func (f *flight) oversee(gr *grant) (more bool) {
 		f.tell(answered, gr.unaffected)
 	})
 	v := g.settle(gr, c)
+	f.shutDown() // before the winner's client is answered: its next request must not board, it is a hit
 	if early.Stop() {
 		gr.settled <- v
 	}
@@ -131,7 +132,7 @@ func (f *flight) watch(gr *grant) (c completion, capped bool) {
 }
 
 func (f *flight) extend(gr *grant) (tenure, error) {
-	ctx, cancel := context.WithTimeout(f.m.gate.ctx, acquireBudget) // the seats may be waiting for the report meanwhile
+	ctx, cancel := context.WithTimeout(f.m.gate.ctx, readBudget) // the seats may be waiting for the report meanwhile
 	defer cancel()
 	return f.m.gate.backend.extend(ctx, gr.lease)
 }
@@ -142,7 +143,7 @@ func (g *Gate) settle(gr *grant, c completion) verdict {
 	if !gr.fleet {
 		return verdictUnknown
 	}
-	budget := acquireBudget
+	budget := readBudget
 	if c.result == resultStored {
 		budget = time.Second // a large body on a slow network
 	}

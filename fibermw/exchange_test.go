@@ -1,7 +1,10 @@
 package fibermw
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -179,5 +182,45 @@ func TestContext(t *testing.T) {
 	ask(t, app, "GET", "/")
 	if atGate != "1" || inside != "123" || after != "12" {
 		t.Errorf("at the gate %q, inside %q, outside after it %q", atGate, inside, after)
+	}
+}
+
+func TestClientCertificate(t *testing.T) {
+	authority, err := x509.ParseCertificate(certificate().Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(authority)
+	for name, c := range map[string]struct {
+		perIP bool // fasthttp wraps the connection then
+		certs []tls.Certificate
+		want  bool
+	}{
+		"none":              {false, nil, false},
+		"one":               {false, []tls.Certificate{certificate()}, true},
+		"none, and a limit": {true, nil, false},
+		"one, and a limit":  {true, []tls.Certificate{certificate()}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := newApp()
+			if c.perIP {
+				app.Server().MaxConnsPerIP = 10
+			}
+			var got bool
+			app.Get("/", handler(looking(func(x host.Exchange) { got = x.ClientCertificate() })), func(c *fiber.Ctx) error { return nil })
+			conn, err := tls.Dial("tcp", listenTLS(t, app, pool), &tls.Config{InsecureSkipVerify: true, Certificates: c.certs}) //nolint:gosec // a test server
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_, _ = io.WriteString(conn, get("GET", "/"))
+			if raw, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(raw), "HTTP/1.1 200") {
+				t.Fatalf("%q, %v", raw, err)
+			}
+			if got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package fibermw
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +28,9 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		// A stopped server's pool notices at its next round, up to 10 s later.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		// Compression has workers, and a file server a cleaner, as long as the process lives.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp/stackless.funcWorker"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*inMemoryCacheManager).handleCleanCache"),
 	)
 }
 
@@ -96,6 +101,13 @@ func listen(t *testing.T, app *fiber.App) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	serve(t, app, ln)
+	return ln.Addr().String()
+}
+
+// serve serves app on ln until the test ends.
+func serve(t *testing.T, app *fiber.App, ln net.Listener) {
+	t.Helper()
 	served := make(chan error, 1)
 	go func() { served <- app.Listener(ln) }()
 	t.Cleanup(func() {
@@ -106,8 +118,15 @@ func listen(t *testing.T, app *fiber.App) string {
 			t.Error(err)
 		}
 	})
-	return ln.Addr().String()
 }
+
+// certificate is that of package httptest: for example.com and 127.0.0.1, its own authority.
+var certificate = sync.OnceValue(func() tls.Certificate {
+	s := httptest.NewUnstartedServer(nil)
+	s.StartTLS()
+	defer s.Close()
+	return s.TLS.Certificates[0]
+})
 
 // exchangeRaw sends a request as written and returns the response as written, up to the end of the connection.
 func exchangeRaw(t *testing.T, addr, request string) string {

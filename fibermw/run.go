@@ -71,7 +71,9 @@ func (x *exchange) capture(call host.Call) (result host.Result) {
 		result.Body = bytes.Clone(resp.Body())
 	}
 	if result.After["Content-Type"] == nil && len(result.Body) > 0 {
-		if made := resp.Header.ContentType(); len(made) > 0 { // fasthttp's default, unless the app disabled it
+		// fasthttp's default is part of the response; where it is disabled, so is its absence (headers.Mute).
+		result.After["Content-Type"] = nil
+		if made := resp.Header.ContentType(); len(made) > 0 {
 			result.After["Content-Type"] = []string{string(made)}
 		}
 	}

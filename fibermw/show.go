@@ -32,13 +32,8 @@ func (x *exchange) show(call host.Call) (restore func()) {
 	h := &c.Request().Header
 	other := &fasthttp.RequestHeader{}
 	h.CopyTo(other)
-	for _, name := range call.Drop {
-		x.drop(other, name)
-	}
+	remove(other, func(name string) bool { return hides(call, name) })
 	for _, f := range call.Set {
-		if f.Op != headers.Add {
-			x.drop(other, f.Name)
-		}
 		if f.Op == headers.Set || f.Op == headers.Add {
 			other.Add(f.Name, f.Value)
 		}
@@ -57,21 +52,10 @@ func (x *exchange) show(call host.Call) (restore func()) {
 	}
 }
 
-// drop deletes all lines of a request header.
-func (x *exchange) drop(h *fasthttp.RequestHeader, name string) {
-	h.Del(name)
-	if !x.asSpelled {
-		return
-	}
-	var spelled []string
-	for key := range h.All() {
-		if strings.EqualFold(string(key), name) {
-			spelled = append(spelled, string(key))
-		}
-	}
-	for _, name := range spelled {
-		h.Del(name)
-	}
+// hides reports whether the handler does not see the received lines of a request header, however the client spelled it.
+func hides(call host.Call, name string) bool {
+	return slices.ContainsFunc(call.Drop, func(drop string) bool { return strings.EqualFold(drop, name) }) ||
+		slices.ContainsFunc(call.Set, func(f headers.Field) bool { return f.Op != headers.Add && strings.EqualFold(f.Name, name) })
 }
 
 // swap exchanges two values whole. fasthttp forbids copies of a header, because two copies would share
@@ -79,39 +63,30 @@ func (x *exchange) drop(h *fasthttp.RequestHeader, name string) {
 func swap[T any](a, b *T) { *a, *b = *b, *a }
 
 // hideRaw does to the header block as received (RawHeaders, AllInOrder) what call does to the parsed header, in place: it blanks
-// the values of hidden lines, and puts a replaced value there if it fits.
+// the values of hidden lines, and puts a replacing value there if it fits.
 func hideRaw(raw []byte, call host.Call) {
-	var hidden bool
-	var replacement string
-	used := make([]bool, len(call.Set))
-	for len(raw) > 0 {
-		line := raw
-		if end := bytes.IndexByte(raw, '\n'); end >= 0 {
-			line = raw[:end]
-			raw = raw[end+1:]
-		} else {
-			raw = nil
-		}
-		line = bytes.TrimSuffix(line, []byte("\r"))
-		value := line
-		if len(line) > 0 && line[0] != ' ' && line[0] != '\t' { // else the value goes on from the line before
+	replacing := make(map[string]string, len(call.Set)) // by lower-case name; each is used once
+	for _, f := range call.Set {
+		replacing[strings.ToLower(f.Name)] = f.Value
+	}
+	hidden := false
+	for line := range bytes.Lines(raw) {
+		value, replacement := line, ""
+		if line[0] != ' ' && line[0] != '\t' { // else the value goes on from the line before
 			name, rest, _ := bytes.Cut(line, []byte(":"))
-			named := func(n string) bool { return strings.EqualFold(n, string(bytes.TrimSpace(name))) }
-			i := slices.IndexFunc(call.Set, func(f headers.Field) bool { return named(f.Name) })
-			hidden, replacement, value = i >= 0 || slices.ContainsFunc(call.Drop, named), "", rest
-			if i >= 0 && !used[i] {
-				used[i], replacement = true, call.Set[i].Value
-			}
+			lower := strings.ToLower(string(bytes.TrimSpace(name)))
+			hidden, value, replacement = hides(call, lower), rest, replacing[lower]
+			delete(replacing, lower)
 		}
 		if !hidden {
 			continue
 		}
+		value = bytes.TrimRight(value, "\r\n")
 		for i := range value {
 			value[i] = ' '
 		}
 		if len(replacement) < len(value) {
 			copy(value[1:], replacement)
 		}
-		replacement = ""
 	}
 }

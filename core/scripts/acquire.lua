@@ -48,6 +48,34 @@ local function remains(value, field)
   return 0
 end
 
+-- A variant is in the index before it has a claim, or invalidation would miss the claim and what is stored
+-- by it. Returns nil, "full" or an error.
+local function indexed()
+  if ARGV[8] == '' then return end
+  local added = redis.pcall('SADD', KEYS[8], ARGV[8])
+  if refused(added) and string.sub(added.err, 1, 9) == 'WRONGTYPE' then -- another kind of value stands in its place
+    redis.pcall('DEL', KEYS[8])
+    added = redis.pcall('SADD', KEYS[8], ARGV[8])
+  end
+  if refused(added) then return added.err end
+  if added == 1 and redis.call('SCARD', KEYS[8]) > 64 then
+    -- Forget variants that are neither stored nor being computed. If none is, the key has too many.
+    for _, variant in ipairs(redis.call('SMEMBERS', KEYS[8])) do
+      local at = KEYS[7] .. ':' .. variant
+      if variant ~= ARGV[8] and redis.call('EXISTS', at, at .. ':claim') == 0 then
+        redis.call('SREM', KEYS[8], variant)
+      end
+    end
+    if redis.call('SCARD', KEYS[8]) > 64 then
+      redis.call('SREM', KEYS[8], ARGV[8])
+      return 'full'
+    end
+  end
+  if redis.call('PTTL', KEYS[8]) < tonumber(ARGV[3]) then
+    redis.call('PEXPIRE', KEYS[8], ARGV[3])
+  end
+end
+
 local have = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 local lock, claim, mark, fail, wait = have[1], have[2], have[3], have[4], have[5]
 
@@ -60,7 +88,7 @@ if mark then
   local left = remains(mark, 2)
   if left > 0 then
     local mine = claim == token
-    if not mine then
+    if not mine and not indexed() then
       local set = redis.pcall('SET', KEYS[2], token, 'NX', 'PX', ARGV[3])
       mine = set and not refused(set)
     end
@@ -96,27 +124,11 @@ if fail then
   end
 end
 
-if ARGV[8] ~= '' then
-  local added = redis.pcall('SADD', KEYS[8], ARGV[8])
-  if refused(added) then
-    return {'nolock', added.err}
-  end
-  if added == 1 and redis.call('SCARD', KEYS[8]) > 64 then
-    -- Forget variants that are neither stored nor being computed. If none is, the key has too many.
-    for _, variant in ipairs(redis.call('SMEMBERS', KEYS[8])) do
-      local at = KEYS[7] .. ':' .. variant
-      if variant ~= ARGV[8] and redis.call('EXISTS', at, at .. ':claim') == 0 then
-        redis.call('SREM', KEYS[8], variant)
-      end
-    end
-    if redis.call('SCARD', KEYS[8]) > 64 then
-      redis.call('SREM', KEYS[8], ARGV[8])
-      return {'uncacheable', 1000, 0, micros()}
-    end
-  end
-  if redis.call('PTTL', KEYS[8]) < tonumber(ARGV[3]) then
-    redis.call('PEXPIRE', KEYS[8], ARGV[3])
-  end
+local err = indexed()
+if err == 'full' then
+  return {'uncacheable', 1000, 0, micros()}
+elseif err then
+  return {'nolock', err}
 end
 
 local set

@@ -67,6 +67,10 @@ end
 local function indexed()
   if ARGV[6] == '' then return end
   local added = redis.pcall('SADD', KEYS[9], ARGV[6])
+  if refused(added) and string.sub(added.err, 1, 9) == 'WRONGTYPE' then -- another kind of value stands in its place
+    redis.pcall('DEL', KEYS[9])
+    added = redis.pcall('SADD', KEYS[9], ARGV[6])
+  end
   if refused(added) then return added.err end
   outlive(KEYS[9])
 end
@@ -90,8 +94,12 @@ local function store(known)
   if refused(moved) then return moved.err end
   redis.call('PEXPIRE', KEYS[7], ARGV[4])
   if ARGV[5] ~= '' then
+    local kind, theirs = head(KEYS[8])
+    local _, ours = head(KEYS[7])
     if known == string.sub(ARGV[5], 33) then
       outlive(KEYS[8])
+    elseif kind == 'hge' and theirs > ours then
+      -- A response that did not vary and was granted later: the record must not send its readers to an older one.
     else
       redis.pcall('SET', KEYS[8], ARGV[5], 'PX', ARGV[4])
     end

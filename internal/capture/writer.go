@@ -190,6 +190,7 @@ func (w *Writer) Close() host.Result {
 	case passed:
 		w.trailers(w.outer.Writer.Header())
 		return host.Result{Passed: true}
+	case capturing:
 	}
 	if w.after == nil {
 		w.after = w.header.Clone()

@@ -25,8 +25,8 @@ func capturing100(w http.ResponseWriter) *Writer {
 
 func TestWriterConcurrentWrites(t *testing.T) {
 	for _, writes := range []int{2, 20} { // within the limit and beyond
-		real := httptest.NewRecorder()
-		w := capturing100(real)
+		outer := httptest.NewRecorder()
+		w := capturing100(outer)
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
@@ -39,7 +39,7 @@ func TestWriterConcurrentWrites(t *testing.T) {
 		result := w.Close()
 		body := string(result.Body)
 		if result.Passed {
-			body = real.Body.String()
+			body = outer.Body.String()
 		}
 		if want := strings.Repeat("0123456789", 4*writes); body != want {
 			t.Errorf("%d writes: %d bytes, want %d", writes, len(body), len(want))
@@ -98,8 +98,8 @@ func (w wraps) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func TestWriterOverOneThatCannot(t *testing.T) {
 	rec := httptest.NewRecorder()
-	for name, real := range map[string]http.ResponseWriter{"bare": bare{rec}, "wrapped": wraps{ResponseWriter: bare{rec}}} {
-		w := capturing100(real)
+	for name, outer := range map[string]http.ResponseWriter{"bare": bare{rec}, "wrapped": wraps{ResponseWriter: bare{rec}}} {
+		w := capturing100(outer)
 		_, _ = io.WriteString(w, "x")
 		if err := w.FlushError(); !errors.Is(err, http.ErrNotSupported) {
 			t.Errorf("%s: FlushError: %v", name, err)
@@ -118,9 +118,9 @@ func TestWriterOverOneThatCannot(t *testing.T) {
 }
 
 func TestWriterCommit(t *testing.T) {
-	real := httptest.NewRecorder()
+	outer := httptest.NewRecorder()
 	var order []string
-	w := New(Outer{Writer: real, Commit: func(send func()) {
+	w := New(Outer{Writer: outer, Commit: func(send func()) {
 		order = append(order, "before")
 		send()
 		order = append(order, "after")
@@ -128,15 +128,15 @@ func TestWriterCommit(t *testing.T) {
 		order = append(order, reason)
 		return "c"
 	}})
-	real.Header().Set("X-Outer", "1")
+	outer.Header().Set("X-Outer", "1")
 	for range 3 {
 		_, _ = io.WriteString(w, "x")
 	}
 	if want := []string{"too-large", "before", "after"}; !slices.Equal(order, want) {
 		t.Errorf("order %q, want %q", order, want)
 	}
-	if !w.Passed() || real.Body.String() != "xxx" || real.Header().Get("Cache-Status") != "c" {
-		t.Errorf("passed %v, body %q, header %v", w.Passed(), real.Body, real.Header())
+	if !w.Passed() || outer.Body.String() != "xxx" || outer.Header().Get("Cache-Status") != "c" {
+		t.Errorf("passed %v, body %q, header %v", w.Passed(), outer.Body, outer.Header())
 	}
 }
 
@@ -147,14 +147,14 @@ type hijackFails struct {
 }
 
 func TestWriterHijackFails(t *testing.T) {
-	real := hijackFails{httptest.NewRecorder(), &discard{}}
-	w := capturing100(real)
+	outer := hijackFails{httptest.NewRecorder(), &discard{}}
+	w := capturing100(outer)
 	if _, _, err := w.Hijack(); err == nil {
 		t.Fatal("hijacked")
 	}
-	http.Error(w, "no", 501)
-	if result := w.Close(); !result.Passed || real.Code != 501 || real.Body.String() != "no\n" || real.Header().Get("Content-Type") == "" {
-		t.Errorf("%+v: %d %q %v", result, real.Code, real.Body, real.Header())
+	http.Error(w, "no", http.StatusNotImplemented)
+	if result := w.Close(); !result.Passed || outer.Code != http.StatusNotImplemented || outer.Body.String() != "no\n" || outer.Header().Get("Content-Type") == "" {
+		t.Errorf("%+v: %d %q %v", result, outer.Code, outer.Body, outer.Header())
 	}
 }
 
@@ -168,12 +168,12 @@ func TestWriterTrailerNotAnnounced(t *testing.T) {
 }
 
 func TestWriterInformational(t *testing.T) {
-	real := httptest.NewRecorder()
-	w := capturing100(real) // without Inform
+	outer := httptest.NewRecorder()
+	w := capturing100(outer) // without Inform
 	w.WriteHeader(103)
 	w.WriteHeader(404)
-	if result := w.Close(); result.Status != 404 || len(real.Header()) > 0 {
-		t.Errorf("%+v, outer header %v", result, real.Header())
+	if result := w.Close(); result.Status != 404 || len(outer.Header()) > 0 {
+		t.Errorf("%+v, outer header %v", result, outer.Header())
 	}
 }
 
@@ -191,17 +191,17 @@ func TestWriterInvalidStatus(t *testing.T) {
 }
 
 func TestWriterOuterHeaderUntouched(t *testing.T) {
-	real := httptest.NewRecorder()
-	real.Header().Set("Vary", "Origin")
-	w := capturing100(real)
+	outer := httptest.NewRecorder()
+	outer.Header().Set("Vary", "Origin")
+	w := capturing100(outer)
 	w.Header().Add("Vary", "Accept")
 	w.Header().Set("X-Handler", "1")
 	w.WriteHeader(200)
 	result := w.Close()
-	if h := real.Header(); len(h) != 1 || len(h["Vary"]) != 1 {
+	if h := outer.Header(); len(h) != 1 || len(h["Vary"]) != 1 {
 		t.Errorf("outer header %v", h)
 	}
-	real.Header().Set("X-Outer", "1")
+	outer.Header().Set("X-Outer", "1")
 	w.Header().Set("X-Late", "1")
 	if len(result.Before) != 1 || len(result.After) != 2 {
 		t.Errorf("before %v, after %v", result.Before, result.After)
@@ -209,12 +209,12 @@ func TestWriterOuterHeaderUntouched(t *testing.T) {
 }
 
 func BenchmarkWriter(b *testing.B) {
-	real := httptest.NewRecorder()
-	real.Header().Set("Vary", "Origin")
+	outer := httptest.NewRecorder()
+	outer.Header().Set("Vary", "Origin")
 	body := make([]byte, 4096)
 	b.ReportAllocs()
 	for b.Loop() {
-		w := New(Outer{Writer: real}, "GET", host.Call{Limit: 1 << 20})
+		w := New(Outer{Writer: outer}, "GET", host.Call{Limit: 1 << 20})
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = w.Write(body)
 		w.Close()

@@ -16,7 +16,7 @@ type Case struct {
 	Memory  bool         // on memory only
 	Cluster bool         // also on a Redis Cluster
 
-	Gates  int              // processes, each with a server and a gate of its own; 0: 1. More than one is Redis only
+	Gates  int               // processes, each with a server and a gate of its own; 0: 1. More than one is Redis only
 	Gate   []core.GateOption // of each gate
 	Route  []core.RouteOption
 	KeyBy  string   // see App
@@ -24,11 +24,13 @@ type Case struct {
 	Caches int      // 0: 1
 	Outer  []string // response headers that middleware outside adds: "Name: value"; {id} is the number of the request, {Name} its header
 
+	Narrow    bool // sockets of servers have small buffers, so that a client who does not read is noticed soon
 	KeepAlive bool // clients keep their connections
 	TLS       bool
 	H2        bool // HTTP/2, over TLS
 	Pool      int  // connections of the Redis client; 0: as it comes
 	Network   bool // there is a network to Redis that can break
+	Disturbs  bool // the steps themselves make a gate lose Redis or a lock; else that means that the machine is too slow
 
 	Origin Script // what the handler does, unless a step says otherwise
 	Steps  []Step
@@ -39,8 +41,8 @@ type Want struct {
 	Status int // 0: 200; -1: any
 	Run    int // the run of the handler that made the response; -1: none; 0: any or none
 	Body   string
-	Header []string // "Name: v1 | v2": the lines; "Name": there; "!Name": not there. {id} is the number of the request
-	Cache  string   // parameters of our member of Cache-Status: "hit !stored detail=credentials"
+	Header []string // "Name: v1 | v2": the lines; "Name": there; "!Name": not there; "Trailer/Name". {id} is the number of the request
+	Cache  string   // parameters of our member of Cache-Status: "hit !stored detail=credentials ttl<60"
 	Role   core.Role
 
 	// Of a group of requests:

@@ -180,6 +180,11 @@ func (c *client) do(ctx context.Context, x *exchange) {
 			break
 		}
 	}
+	x.mu.Lock()
+	for name, lines := range resp.Trailer {
+		x.header["Trailer/"+name] = lines
+	}
+	x.mu.Unlock()
 	if x.req.Read > 0 {
 		<-ctx.Done()
 	}

@@ -35,6 +35,7 @@ const (
 	HTTP2         Capability = "HTTP/2"
 	Commits       Capability = "the header is final at the first byte of the body"
 	OwnLength     Capability = "a Content-Length of the handler's own"
+	OwnDate       Capability = "a Date of the handler's own"
 	InlineStreams Capability = "a handler that streams runs while it does"
 )
 

@@ -14,7 +14,7 @@ import (
 // Echo is labstack/echo.
 func Echo() Host {
 	return Host{
-		Name:   "echo",
+		Name: "echo",
 		Cannot: map[Capability]string{
 			HeadLeads: "Echo routes HEAD apart, to a handler that may be another one",
 			Informs:   "echo.Response takes every status for the final one",

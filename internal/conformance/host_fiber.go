@@ -25,6 +25,7 @@ func Fiber() Host {
 			HTTP2:         "fasthttp speaks HTTP/1 only",
 			Commits:       "fasthttp sends nothing before the handler has returned",
 			OwnLength:     "fasthttp sends the length that the body has",
+			OwnDate:       "fasthttp writes the Date itself",
 			InlineStreams: "fasthttp streams after the handler has returned",
 			Trailers:      "fasthttp takes the values of trailers before the body is made",
 		},

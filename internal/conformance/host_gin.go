@@ -12,6 +12,7 @@ import (
 
 // Gin is gin-gonic/gin.
 func Gin() Host {
+	gin.SetMode(gin.ReleaseMode)
 	return Host{
 		Name: "gin",
 		Cannot: map[Capability]string{
@@ -24,7 +25,6 @@ func Gin() Host {
 }
 
 func ginApp(app *App) http.Handler {
-	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
 	r.Use(gin.CustomRecoveryWithWriter(io.Discard, func(c *gin.Context, p any) {
 		if p == http.ErrAbortHandler { //nolint:errorlint // the very value
@@ -55,4 +55,3 @@ func ginApp(app *App) http.Handler {
 }
 
 func ginCall(c *gin.Context) Call { return &httpCall{c.Writer, c.Request} }
-

@@ -1,8 +1,8 @@
 package conformance
 
 import (
-	"context"
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"

@@ -55,7 +55,7 @@ func (o Outer) Run(rest func(), request func() *http.Request, recovered func()) 
 			return
 		}
 		p := recover()
-		if p == http.ErrAbortHandler {
+		if p == any(http.ErrAbortHandler) {
 			panic(p)
 		}
 		recovered()

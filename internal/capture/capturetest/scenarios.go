@@ -1,6 +1,7 @@
 package capturetest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -176,7 +177,7 @@ var transparent = []scenario{
 			w.Header().Set("X-Declared", "1")
 			w.Header().Set("Content-Length", "4")
 			text(w, "all!")
-			if _, err := w.Write([]byte(" and more")); err != http.ErrContentLength {
+			if _, err := w.Write([]byte(" and more")); !errors.Is(err, http.ErrContentLength) {
 				panic(err)
 			}
 		},

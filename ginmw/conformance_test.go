@@ -1,0 +1,9 @@
+package ginmw_test
+
+import (
+	"testing"
+
+	"github.com/herdgate/herdgate/internal/conformance"
+)
+
+func TestConformance(t *testing.T) { conformance.Run(t, conformance.Gin()) }

@@ -1,0 +1,122 @@
+package conformance
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/herdgate/herdgate/core"
+	"github.com/herdgate/herdgate/internal/redistest"
+)
+
+// attempts is how often a case is tried when the machine was too slow for it.
+const attempts = 5
+
+// attempt is one try of a case, and the redistest.TB of what it uses.
+//
+// A gate gives up on a Redis that does not answer within a tenth of a second, and an overloaded machine cannot
+// always answer by then. What a case finds after that is right, and not what it is about. The gates
+// say so themselves, so such an attempt does not count. A fault that does not come from the load is in every attempt.
+type attempt struct {
+	mu       sync.Mutex
+	logs     []string
+	failed   bool
+	cleanups []func()
+}
+
+var _ redistest.TB = (*attempt)(nil)
+
+func (a *attempt) Helper() {}
+
+func (a *attempt) Logf(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.logs = append(a.logs, fmt.Sprintf(format, args...))
+}
+
+func (a *attempt) Errorf(format string, args ...any) {
+	a.Logf(format, args...)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failed = true
+}
+
+func (a *attempt) Fatalf(format string, args ...any) {
+	a.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (a *attempt) Fatal(args ...any) { a.Fatalf("%s", fmt.Sprint(args...)) }
+
+func (a *attempt) Cleanup(f func()) { a.cleanups = append(a.cleanups, f) }
+
+// cleanUp does what it was told to do at the end, last things first, each even if the one before failed.
+func (a *attempt) cleanUp() {
+	if len(a.cleanups) == 0 {
+		return
+	}
+	last := a.cleanups[len(a.cleanups)-1]
+	a.cleanups = a.cleanups[:len(a.cleanups)-1]
+	defer a.cleanUp()
+	last()
+}
+
+// runCase runs a case on a backend.
+func runCase(t *testing.T, h *Host, c *Case, b backend, ends *sync.WaitGroup) {
+	for try := 1; ; try++ {
+		var w *world
+		a, done := &attempt{}, make(chan struct{})
+		go func() {
+			defer close(done)
+			defer a.cleanUp()
+			w = newWorld(a, h, c, b, ends)
+			w.run()
+		}()
+		<-done
+		slow := ""
+		if w != nil {
+			slow = w.tooSlow()
+		}
+		switch {
+		case !a.failed:
+			return
+		case slow != "" && try < attempts:
+			t.Logf("attempt %d does not count: %s", try, slow)
+			continue
+		}
+		for _, line := range a.logs {
+			t.Log(line)
+		}
+		if slow != "" {
+			t.Logf("the machine was too slow in each of %d attempts, in this one: %s", attempts, slow)
+		}
+		t.FailNow()
+	}
+}
+
+// tooSlow returns what the gates gave up because of time although nothing was wrong with Redis, or "".
+func (w *world) tooSlow() string {
+	if w.c.Disturbs {
+		return ""
+	}
+	dropped := uint64(0)
+	for _, gate := range w.gates {
+		for _, event := range []string{"no-redis", "lock-lost"} {
+			if gate.Stats().Events[event] > 0 {
+				return event
+			}
+		}
+		for _, event := range []string{"dropped", "hold-cap", "invalidated"} {
+			dropped += gate.Stats().Events[event]
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.outcomes {
+		if dropped == 0 && o.Role == core.RoleWinner && o.Detail == "not-stored" {
+			return "a store was not answered in time"
+		}
+	}
+	return ""
+}
