@@ -117,11 +117,11 @@ func (v *visit) start(serve host.Middleware) <-chan struct{} {
 }
 
 // herd sends n visits at once, and returns them when all have their responses.
-func herd(n int, serve host.Middleware, make func(i int) *visit) []*visit {
+func herd(n int, serve host.Middleware, next func(i int) *visit) []*visit {
 	visits := []*visit{}
 	var wg sync.WaitGroup
 	for i := range n {
-		v := make(i)
+		v := next(i)
 		visits = append(visits, v)
 		wg.Go(func() { v.send(serve) })
 	}
@@ -234,9 +234,9 @@ func (v *visit) want(t *testing.T, role Role, body string) {
 }
 
 // gateOn makes a gate that is closed after the test.
-func gateOn(t *testing.T, b Backend, opts ...GateOption) *Gate {
+func gateOn(t *testing.T, b Backend) *Gate {
 	t.Helper()
-	g, err := New(b, append([]GateOption{Logger(slog.New(slog.DiscardHandler))}, opts...)...)
+	g, err := New(b, Logger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}

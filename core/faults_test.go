@@ -670,7 +670,7 @@ func TestProcessesThatKnowDifferentVariance(t *testing.T) {
 }
 
 // grantsAll is a process whose lock excludes nobody.
-func grantsAll(t *testing.T, client *redis.Client, namespace string, opts ...RouteOption) process {
+func grantsAll(t *testing.T, client *redis.Client, namespace string) process {
 	t.Helper()
 	b, err := Redis(client, namespace).open()
 	if err != nil {
@@ -678,7 +678,7 @@ func grantsAll(t *testing.T, client *redis.Client, namespace string, opts ...Rou
 	}
 	g := gateOn(t, opens{everybody(t, b)})
 	g.namespace = namespace
-	return process{g, g.Mount(append([]RouteOption{FreshFor(time.Minute), LockFor(faultLock)}, opts...)...)}
+	return process{g, g.Mount(FreshFor(time.Minute), LockFor(faultLock))}
 }
 
 // With a lock that grants everyone there are more computations, and never a mixed, torn or older response.
@@ -729,6 +729,11 @@ func TestNothingOlderAfterInvalidate(t *testing.T) {
 			return []process{processOn(t, server.Client(), ns), processOn(t, server.Client(), ns), processOn(t, server.Client(), ns)},
 				func() { unlocked(t, server.Client(), ns) }
 		},
+		"cluster": func(t *testing.T) ([]process, func()) {
+			cluster, ns := redistest.SharedCluster(t), unique("fresh")
+			return []process{processOn(t, cluster.Client(), ns), processOn(t, cluster.Client(), ns)},
+				func() { unlocked(t, cluster.Client(), ns) }
+		},
 		"redis, grant everyone": func(t *testing.T) ([]process, func()) {
 			server, ns := redistest.Shared(t), unique("fresh")
 			return []process{grantsAll(t, server.Client(), ns), grantsAll(t, server.Client(), ns)},
@@ -744,10 +749,10 @@ func TestNothingOlderAfterInvalidate(t *testing.T) {
 			}
 		},
 	}
-	for name, make := range kinds {
+	for name, world := range kinds {
 		for _, vary := range []string{"", "X-Lang"} {
 			t.Run(name+" "+vary, func(t *testing.T) {
-				procs, after := make(t)
+				procs, after := world(t)
 				var source, confirmed atomic.Int64
 				handler := func(_ context.Context, p *page) {
 					version := source.Load()
@@ -816,13 +821,23 @@ func (e ending) closed() bool {
 	}
 }
 
+// On fresh keys, one after the other, there is exactly one computation each, however many processes ask.
 func TestOneComputationPerKey(t *testing.T) {
-	const rounds = 500
-	server := redistest.Shared(t)
+	t.Run("redis", func(t *testing.T) {
+		server := redistest.Shared(t)
+		oneComputationPerKey(t, 500, func() redis.UniversalClient { return server.Client() })
+	})
+	t.Run("cluster", func(t *testing.T) {
+		cluster := redistest.SharedCluster(t)
+		oneComputationPerKey(t, 200, func() redis.UniversalClient { return cluster.Client() })
+	})
+}
+
+func oneComputationPerKey(t *testing.T, rounds int64, client func() redis.UniversalClient) {
 	ns := unique("rounds")
 	var procs []process
 	for range 3 {
-		procs = append(procs, processOn(t, server.Client(), ns))
+		procs = append(procs, processOn(t, client(), ns))
 	}
 	var o origin
 	for i := range rounds {
@@ -844,5 +859,5 @@ func TestOneComputationPerKey(t *testing.T) {
 	if late > 0 {
 		t.Logf("Redis was too slow %d times: %d computations", late, o.runs())
 	}
-	unlocked(t, server.Client(), ns)
+	unlocked(t, client(), ns)
 }

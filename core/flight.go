@@ -247,7 +247,7 @@ func (f *flight) run() {
 		case err != nil || found.state == stateNoLock:
 			// No fleet lock. One request of this process computes; nothing can be stored.
 			gr.fleet, gr.cause = false, causeNoRedis
-			f.m.gate.noLock(f.m, found, err)
+			f.m.gate.noLock(found, err)
 			if !f.attend(gr) {
 				return
 			}
@@ -373,8 +373,8 @@ func (f *flight) parallel(gr *grant, claimed bool, which func(*seat) bool) {
 func (f *flight) await(pause time.Duration) result {
 	end := time.Now().Add(pause)
 	for {
-		first, any := f.firstDeadline()
-		if !any {
+		first, waiting := f.firstDeadline()
+		if !waiting {
 			return ""
 		}
 		until := end
@@ -394,15 +394,15 @@ func (f *flight) await(pause time.Duration) result {
 	}
 }
 
-func (f *flight) firstDeadline() (first time.Time, any bool) {
+func (f *flight) firstDeadline() (first time.Time, waiting bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for at := f.seats.Front(); at != nil; at = at.Next() {
-		if s := at.Value.(*seat); !any || s.deadline.Before(first) {
-			first, any = s.deadline, true
+		if s := at.Value.(*seat); !waiting || s.deadline.Before(first) {
+			first, waiting = s.deadline, true
 		}
 	}
-	return first, any
+	return first, waiting
 }
 
 // nextPoll draws the pause before the next poll: the first between the route's bounds, then growing.

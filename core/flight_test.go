@@ -293,7 +293,7 @@ func TestWatchdogStopsAtNotMine(t *testing.T) {
 		keeps bool // the claim: what was computed is stored
 	}{
 		"lock lost": {func(_ *testing.T, m *memory, _ *Gate) { m.dropLocks() }, "lock-lost", true},
-		"invalidated": {func(t *testing.T, m *memory, g *Gate) {
+		"invalidated": {func(t *testing.T, _ *memory, g *Gate) {
 			if err := g.Invalidate(t.Context(), Key{Host: "shop.example", Target: "/"}); err != nil {
 				t.Error(err)
 			}
@@ -792,7 +792,7 @@ func TestRefreshThatDoesNotArrive(t *testing.T) {
 }
 
 func TestWinnerThatDoesNotReturn(t *testing.T) {
-	abort := errors.New("abort")
+	abort := any("the value that the framework's recovery must see")
 	for name, end := range map[string]func(p *page){
 		"panic before writing": func(*page) { panic(abort) },
 		"panic after writing":  func(p *page) { p.write(200, "half"); panic(abort) },

@@ -230,6 +230,7 @@ func (m *memory) finish(_ context.Context, l lease, c completion) (verdict, erro
 		fail.count(now, now+failMemory.Microseconds())
 		fail.until = now + jitter(backoff(fail.n, true)).Microseconds()
 		fail.bare = now + jitter(backoff(fail.n, false)).Microseconds()
+	case resultGaveUp:
 	}
 	return verdictDone, nil
 }

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +23,6 @@ type refreshKey struct{}
 // the grant, and never from what comes out at the end.
 type refresh struct {
 	m        *middleware
-	ctx      context.Context
 	dispatch func(context.Context)
 	grant    *grant
 	arrived  atomic.Bool
@@ -40,14 +38,7 @@ func (m *middleware) freeze(x host.Exchange) *refresh {
 	if dispatch == nil {
 		return nil
 	}
-	// None of the request's own values: routers keep pooled state there, and middleware outside will set its own again.
-	ctx := m.gate.ctx
-	for _, key := range []any{http.ServerContextKey, http.LocalAddrContextKey} {
-		if v := x.Context().Value(key); v != nil {
-			ctx = context.WithValue(ctx, key, v)
-		}
-	}
-	return &refresh{m: m, ctx: ctx, dispatch: dispatch}
+	return &refresh{m: m, dispatch: dispatch}
 }
 
 // start runs the refresh with a grant, in a goroutine of the gate's pool. It returns false if there is no room.
@@ -56,7 +47,7 @@ func (r *refresh) start(gr *grant) bool {
 	select {
 	case g.refreshes <- struct{}{}:
 	default:
-		g.count(r.m, "refresh-dropped")
+		g.count("refresh-dropped")
 		return false
 	}
 	r.grant = gr
@@ -74,16 +65,17 @@ func (r *refresh) start(gr *grant) bool {
 func (r *refresh) run() {
 	defer func() {
 		if p := recover(); p != nil {
-			r.m.gate.count(r.m, "refresh-panic")
+			r.m.gate.count("refresh-panic")
 			r.m.gate.log.Error("herdgate: a handler panicked in a background refresh", "route", r.m.cfg.Name, "panic", p)
 		}
 		if r.arrived.CompareAndSwap(false, true) {
-			r.m.gate.count(r.m, "refresh-lost")
+			r.m.gate.count("refresh-lost")
 			r.m.foregroundUntil.Store(time.Now().Add(foregroundFor).UnixNano())
 			r.grant.report(completion{result: resultGaveUp})
 		}
 	}()
-	r.dispatch(context.WithValue(r.ctx, refreshKey{}, r))
+	// None of the first request's own values: routers keep pooled state there, and middleware outside will set its own again.
+	r.dispatch(context.WithValue(r.m.gate.ctx, refreshKey{}, r))
 }
 
 // arrival returns the refresh whose copy this request is, once, if it has come to the middleware and the

@@ -60,12 +60,12 @@ func (c *counters) snapshot() map[string]uint64 {
 	return s
 }
 
-// count counts an event of a route.
-func (g *Gate) count(m *middleware, event cause) { g.stats.events.add(string(event)) }
+// count counts an event.
+func (g *Gate) count(event cause) { g.stats.events.add(string(event)) }
 
 // noLock counts that there is no fleet lock, and says so once per kind of answer.
-func (g *Gate) noLock(m *middleware, found answer, err error) {
-	g.count(m, causeNoRedis)
+func (g *Gate) noLock(found answer, err error) {
+	g.count(causeNoRedis)
 	why := found.reason
 	if err != nil {
 		why = err.Error()

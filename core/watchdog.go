@@ -40,7 +40,7 @@ func (f *flight) oversee(gr *grant) (more bool) {
 	g := f.m.gate
 	c, capped := f.watch(gr)
 	if capped {
-		g.count(f.m, causeHoldCap)
+		g.count(causeHoldCap)
 		g.settle(gr, completion{result: resultFailed})
 		gr.settled <- verdictInvalidated
 		return true
@@ -54,6 +54,7 @@ func (f *flight) oversee(gr *grant) (more bool) {
 			return false
 		case resultPersonal:
 			f.tell(tidings{kind: tidingsParallel}, func(s *seat) bool { return s.class != anonymous })
+		default: // failed, gave up: the flight tries again for those who wait
 		}
 		return true
 	}
@@ -75,7 +76,7 @@ func (f *flight) oversee(gr *grant) (more bool) {
 		f.tell(answered, gr.unaffected)
 		f.close(tidings{kind: tidingsAgain})
 	case v == verdictReplaced, v == verdictInvalidated:
-		g.count(f.m, causeDropped)
+		g.count(causeDropped)
 		f.close(tidings{kind: tidingsAgain})
 	default:
 		f.close(answered)
@@ -117,14 +118,14 @@ func (f *flight) watch(gr *grant) (c completion, capped bool) {
 			case err != nil && time.Now().Before(ends):
 				renew.Reset(gr.lock / 20)
 			case err != nil:
-				f.m.gate.count(f.m, causeLockLost)
+				f.m.gate.count(causeLockLost)
 			case found == tenureHeld:
 				gr.proven, ends = asked, asked.Add(gr.lock)
 				renew.Reset(time.Until(asked.Add(gr.lock / 3)))
 			case found == tenureLost:
-				f.m.gate.count(f.m, causeLockLost)
+				f.m.gate.count(causeLockLost)
 			default: // revoked: what is computed will not be stored, and who comes now must not get it
-				f.m.gate.count(f.m, causeInvalidated)
+				f.m.gate.count(causeInvalidated)
 				f.close(tidings{kind: tidingsAgain})
 			}
 		}

@@ -2,7 +2,6 @@ package fibermw
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
@@ -186,12 +185,6 @@ func TestContext(t *testing.T) {
 }
 
 func TestClientCertificate(t *testing.T) {
-	authority, err := x509.ParseCertificate(certificate().Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(authority)
 	for name, c := range map[string]struct {
 		perIP bool // fasthttp wraps the connection then
 		certs []tls.Certificate
@@ -209,7 +202,7 @@ func TestClientCertificate(t *testing.T) {
 			}
 			var got bool
 			app.Get("/", handler(looking(func(x host.Exchange) { got = x.ClientCertificate() })), func(c *fiber.Ctx) error { return nil })
-			conn, err := tls.Dial("tcp", listenTLS(t, app, pool), &tls.Config{InsecureSkipVerify: true, Certificates: c.certs}) //nolint:gosec // a test server
+			conn, err := tls.Dial("tcp", listenTLS(t, app, tls.RequestClientCert), &tls.Config{InsecureSkipVerify: true, Certificates: c.certs}) //nolint:gosec // a test server
 			if err != nil {
 				t.Fatal(err)
 			}

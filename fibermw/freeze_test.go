@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"io"
 	"net"
 	"net/http"
@@ -118,24 +117,21 @@ func dial(t *testing.T, app *fiber.App, secure bool) net.Conn {
 		}
 		return conn
 	}
-	conn, err := tls.Dial("tcp", listenTLS(t, app, nil), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // a test server
+	conn, err := tls.Dial("tcp", listenTLS(t, app, tls.NoClientCert), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // a test server
 	if err != nil {
 		t.Fatal(err)
 	}
 	return conn
 }
 
-// listenTLS serves app with a test certificate, which asks for clients' certificates if clients is given.
-func listenTLS(t *testing.T, app *fiber.App, clients *x509.CertPool) string {
+// listenTLS serves app with a test certificate, and asks for those of clients or not.
+func listenTLS(t *testing.T, app *fiber.App, clients tls.ClientAuthType) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := &tls.Config{Certificates: []tls.Certificate{certificate()}} //nolint:gosec // a test server
-	if clients != nil {
-		cfg.ClientCAs, cfg.ClientAuth = clients, tls.VerifyClientCertIfGiven
-	}
+	cfg := &tls.Config{Certificates: []tls.Certificate{certificate()}, ClientAuth: clients} //nolint:gosec // a test server
 	serve(t, app, tls.NewListener(ln, cfg))
 	return ln.Addr().String()
 }

@@ -108,14 +108,24 @@ func TestShowLeavesStringsAlone(t *testing.T) {
 	ask(t, app, "HEAD", "/", "User-Agent", "agent", "X-Id", "identity", "Accept", "text/html", "Cookie", "c=1")
 }
 
+// A call that changes nothing leaves what the handler does to the request where middleware outside sees it.
 func TestShowNothing(t *testing.T) {
 	app := newApp()
+	var after string
+	app.Use(func(c *fiber.Ctx) error {
+		err := c.Next()
+		after = value(c.UserContext(), "handler") + c.Get("X-Handler")
+		return err
+	})
 	app.Get("/", handler(func(x host.Exchange) { x.Run(host.Call{Method: "GET"}) }), func(c *fiber.Ctx) error {
 		c.SetUserContext(with(c.UserContext(), "handler", "1"))
+		c.Request().Header.Set("X-Handler", "2")
 		return nil
 	})
-	app.Use(func(c *fiber.Ctx) error { return nil })
 	ask(t, app, "GET", "/")
+	if after != "12" {
+		t.Errorf("outside sees %q", after)
+	}
 }
 
 func TestHideRaw(t *testing.T) {

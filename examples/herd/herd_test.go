@@ -24,70 +24,58 @@ func TestMain(m *testing.M) {
 }
 
 func TestHerd(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) {
-		demonstrate(t, 60)
-	})
-	t.Run("redis-server", func(t *testing.T) {
-		demonstrate(t, 60, "-redis", redistest.Shared(t).Addr)
-	})
+	for _, adapter := range []string{"nethttp", "gin", "echo", "fiber"} {
+		t.Run(adapter, func(t *testing.T) {
+			t.Run("embedded", func(t *testing.T) { demonstrate(t, adapter) })
+			t.Run("redis-server", func(t *testing.T) { demonstrate(t, adapter, "-redis", redistest.Shared(t).Addr) })
+		})
+	}
 }
 
-// demonstrate runs all adapters with small numbers and checks what comes out.
-func demonstrate(t *testing.T, commands int64, extra ...string) {
-	const clients, procs = 100, 2
-	args := append([]string{"-json", "-adapter", "all", "-clients", "100", "-procs", "2", "-work", "100ms"}, extra...)
+// demonstrate runs the program with small numbers and checks what comes out.
+func demonstrate(t *testing.T, adapter string, extra ...string) {
+	const clients, procs, commands = 100, 2, 60
+	args := append([]string{"-json", "-adapter", adapter, "-clients", "100", "-procs", "2", "-work", "100ms"}, extra...)
 	var stdout, stderr bytes.Buffer
-	for try := range 3 {
+	var code int
+	troubled := true
+	for try := 0; try < 3 && troubled; try++ {
 		stdout.Reset()
 		stderr.Reset()
-		code := herdMain(t.Context(), args, &stdout, &synced{w: &stderr})
-		// A machine on which Redis does not get the CPU for 100 ms is one without Redis to the gate, which
-		// says so and goes on: that is not what this test is about.
-		if strings.Contains(stderr.String(), "no lock in Redis") && try < 2 {
-			t.Logf("once more: %s", stderr.String())
-			continue
-		}
-		if code != 0 {
-			t.Fatalf("exit code %d\n%s", code, stderr.String())
-		}
-		break
+		code = herdMain(t.Context(), args, &stdout, &synced{w: &stderr})
+		// On a machine so busy that Redis takes more than 100 ms the gate goes on without it, and says so. That is
+		// right, and not what this test is about.
+		troubled = strings.Contains(stderr.String(), "a lock could not be had")
 	}
-
-	lines := strings.Split(strings.TrimSuffix(stdout.String(), "\n"), "\n")
-	adapters := []string{"nethttp", "gin", "echo", "fiber"}
-	if len(lines) != len(adapters) {
-		t.Fatalf("%d lines, want %d:\n%s", len(lines), len(adapters), stdout.String())
+	if code != 0 && !troubled {
+		t.Fatalf("exit code %d\n%s", code, stderr.String())
 	}
-	for i, line := range lines {
-		var r result
-		decoder := json.NewDecoder(strings.NewReader(line))
-		decoder.DisallowUnknownFields()
-		if err := decoder.Decode(&r); err != nil {
-			t.Fatalf("%v: %s", err, line)
+	line := strings.TrimSuffix(stdout.String(), "\n")
+	var r result
+	decoder := json.NewDecoder(strings.NewReader(line)) // of one line: Decode would take several
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&r); err != nil || strings.Contains(line, "\n") {
+		t.Fatalf("%v: %q\n%s", err, line, stderr.String())
+	}
+	if r.Adapter != adapter || r.Procs != procs || r.Clients != clients || r.WorkMS != 100 || len(r.Phases) != 3 {
+		t.Fatalf("%s: not what was asked for", line)
+	}
+	for i, p := range r.Phases {
+		if p.Name != []string{"without", "cold", "stale"}[i] || p.Statuses["200"] != clients || len(p.Statuses) != 1 {
+			t.Errorf("%+v", p)
 		}
-		if r.Adapter != adapters[i] || r.Procs != procs || r.Clients != clients || r.WorkMS != 100 || len(r.Phases) != 3 {
-			t.Errorf("%s: not what was asked for", line)
+		switch {
+		case i == 0 && p.Computations != clients, i > 0 && p.Computations != 1 && !troubled, i > 0 && p.Computations > 2*procs:
+			t.Errorf("%s: %d computations\n%s", p.Name, p.Computations, stderr.String())
+		case i > 0 && (p.RedisCommands == 0 || p.RedisCommands > commands):
+			t.Errorf("%s: %d Redis commands", p.Name, p.RedisCommands)
+		case p.P50 <= 0 || p.P99 < p.P50 || p.Max < p.P99 || i == 0 && p.P50 < 100:
+			t.Errorf("%s: p50 %v ms, p99 %v ms, max %v ms", p.Name, p.P50, p.P99, p.Max)
 		}
-		for j, p := range r.Phases {
-			computations, most := 1, commands
-			if j == 0 {
-				computations, most = clients, 0
-			}
-			if p.Name != []string{"without", "cold", "stale"}[j] || p.Computations != computations || p.Statuses["200"] != clients || len(p.Statuses) != 1 {
-				t.Errorf("%s: %+v", r.Adapter, p)
-			}
-			// Pings of the subscriptions are not a part of any phase, but may fall into it.
-			if p.RedisCommands > most+2*procs || j > 0 && p.RedisCommands == 0 {
-				t.Errorf("%s: %s: %d Redis commands, at most %d", r.Adapter, p.Name, p.RedisCommands, most)
-			}
-			if p.P50 <= 0 || p.P99 < p.P50 || p.Max < p.P99 || j == 0 && p.P50 < 100 {
-				t.Errorf("%s: %s: p50 %v ms, p99 %v ms, max %v ms", r.Adapter, p.Name, p.P50, p.P99, p.Max)
-			}
-		}
-		for _, key := range []string{`"work_ms":100`, `"redis_commands":`, `"p50_ms":`, `"p99_ms":`, `"max_ms":`} {
-			if !strings.Contains(line, key) {
-				t.Errorf("no %s in %s", key, line)
-			}
+	}
+	for _, key := range []string{`"work_ms":100`, `"redis_commands":`, `"p50_ms":`, `"p99_ms":`, `"max_ms":`} {
+		if !strings.Contains(line, key) {
+			t.Errorf("no %s in %s", key, line)
 		}
 	}
 }
@@ -100,7 +88,7 @@ func TestStaleCopies(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
-	if r.copies < s.clients-1 || r.slowest >= s.work {
+	if r.remarks() == nil && (r.copies < s.clients-1 || r.slowest >= s.work) {
 		t.Errorf("%d of %d got the old copy, the slowest in %v", r.copies, s.clients, r.slowest)
 	}
 	var table bytes.Buffer

@@ -87,9 +87,11 @@ func herdMain(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 			fmt.Fprintln(stderr, "herd:", err)
 			return 1
 		}
-		for _, fault := range r.faults {
+		for _, line := range append(r.remarks(), r.faults...) {
+			fmt.Fprintf(stderr, "herd: %s: %s\n", adapter, line)
+		}
+		if len(r.faults) > 0 {
 			code = 1
-			fmt.Fprintf(stderr, "herd: %s: %s\n", adapter, fault)
 		}
 	}
 	return code

@@ -107,14 +107,19 @@ func (r *result) table(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	for _, p := range r.Phases {
-		if p.events > 0 {
-			fmt.Fprintf(w, "%s: in %d cases a lock could not be had or kept, a Redis that took more than 100 ms included: expect more computations\n", p.Name, p.events)
-		}
-	}
 	_, err := fmt.Fprintf(w, "stale: %d of %d got the old copy while one request refreshed it; the slowest of them was in the server for %.1f ms\n",
 		r.copies, r.Clients, millis(r.slowest))
 	return err
+}
+
+// remarks explain phases in which not everything went as it should, for stderr.
+func (r *result) remarks() (lines []string) {
+	for _, p := range r.Phases {
+		if p.events > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %d times a lock could not be had or kept, as when Redis takes more than 100 ms: each may cost a computation", p.Name, p.events))
+		}
+	}
+	return lines
 }
 
 // progress says on stderr what is going on: on a terminal in one line that changes, else in lines of its own, which

@@ -137,7 +137,7 @@ func (s Network) take(w *world) {
 	case "silent":
 		w.network.BlackHole()
 	case "slow":
-		w.network.Delay(5*time.Millisecond, 5*time.Millisecond)
+		w.network.Delay(2*time.Millisecond, 2*time.Millisecond)
 	case "lose renewal":
 		w.network.DropReplies(1, keys("2"))
 	case "lose acquire":

@@ -29,6 +29,7 @@ type world struct {
 	t         *attempt
 	c         *Case
 	host      *Host
+	backend   string
 	origin    *Origin
 	gates     []*core.Gate
 	closed    map[int]bool
@@ -40,6 +41,7 @@ type world struct {
 	groups    map[string][]*exchange
 	all       []*exchange
 	ids       atomic.Int64
+	slow      string // what the machine was too slow for when a step failed; see tooSlow
 
 	mu       sync.Mutex
 	outcomes map[string]core.Outcome
@@ -53,7 +55,7 @@ type backend struct {
 
 func newWorld(t *attempt, h *Host, c *Case, b backend, ends *sync.WaitGroup) *world {
 	w := &world{
-		t: t, c: c, host: h, origin: &Origin{then: c.Origin}, closed: map[int]bool{},
+		t: t, c: c, host: h, backend: b.name, origin: &Origin{then: c.Origin}, closed: map[int]bool{},
 		namespace: redistest.Namespace(), groups: map[string][]*exchange{}, outcomes: map[string]core.Outcome{},
 	}
 	var addrs []string
@@ -158,6 +160,7 @@ func (w *world) step(i int, step Step) {
 	done := false
 	defer func() {
 		if !done {
+			w.slow = w.tooSlow()
 			w.t.Logf("in step %d: %T%+v", i+1, step, step)
 			for at, gate := range w.gates {
 				w.t.Logf("gate %d: %+v", at, gate.Stats())
@@ -238,6 +241,9 @@ func (w *world) until(what string, within time.Duration, ok func() bool) {
 		}
 	}
 }
+
+// name says where the case is running.
+func (w *world) name() string { return w.host.Name + " on " + w.backend }
 
 func (w *world) nextID() string { return strconv.FormatInt(w.ids.Add(1), 10) }
 

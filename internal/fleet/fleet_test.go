@@ -204,11 +204,12 @@ func (f *fleet) get(p *proc, path string) (status int, body string, err error) {
 	return resp.StatusCode, string(raw), err
 }
 
-func (f *fleet) want(p *proc, path, body string) {
+// want asks a process for /x and checks what it answers.
+func (f *fleet) want(p *proc, body string) {
 	f.t.Helper()
-	status, got, err := f.get(p, path)
+	status, got, err := f.get(p, "/x")
 	if err != nil || status != 200 || got != body {
-		f.t.Errorf("%s: %d %q %v, want 200 %q", path, status, got, err, body)
+		f.t.Errorf("%d %q %v, want 200 %q", status, got, err, body)
 	}
 }
 
@@ -278,14 +279,15 @@ func (p *proc) freeze() {
 // lockOf returns the one lock that stands, "" if none does.
 func (f *fleet) lockOf() (key, token string) {
 	f.t.Helper()
-	for _, key := range redistest.Locks(f.t, f.redis, f.namespace) {
-		token, err := f.redis.Get(f.t.Context(), key).Result()
-		if err != nil && !errors.Is(err, redis.Nil) {
-			f.t.Fatal(err)
-		}
-		return key, token
+	locks := redistest.Locks(f.t, f.redis, f.namespace)
+	if len(locks) != 1 {
+		return "", ""
 	}
-	return "", ""
+	token, err := f.redis.Get(f.t.Context(), locks[0]).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		f.t.Fatal(err)
+	}
+	return locks[0], token
 }
 
 // settled checks what must be so at the end of every test.
@@ -334,7 +336,7 @@ func TestHolderIsKilled(t *testing.T) {
 	if s := f.stats(other); s.Computations["takeover"] != 1 {
 		t.Errorf("computations %v, want one takeover", s.Computations)
 	}
-	f.want(other, "/x", "second")
+	f.want(other, "second")
 	f.settled()
 }
 
@@ -385,7 +387,7 @@ func TestHolderIsStoppedWhileTheNextComputes(t *testing.T) {
 		}
 	}
 	for _, p := range f.procs {
-		f.want(p, "/x", "new")
+		f.want(p, "new")
 	}
 	f.computed(2, "/x")
 	f.settled()
@@ -408,7 +410,7 @@ func TestHolderIsStoppedUntilTheNextHasStored(t *testing.T) {
 	redistest.Eventually(t, slack, "one waits for the first", func() bool { return f.stats(a).Waiting == 1 })
 	a.freeze()
 	close(first.goOn)
-	f.want(b, "/x", "new")
+	f.want(b, "new")
 	a.signal(syscall.SIGCONT)
 	await(t, "the first answers its client", old.done)
 	await(t, "and who waits there", waits.done)
@@ -420,7 +422,7 @@ func TestHolderIsStoppedUntilTheNextHasStored(t *testing.T) {
 	}
 	for range 3 {
 		for _, p := range f.procs {
-			f.want(p, "/x", "new")
+			f.want(p, "new")
 		}
 	}
 	f.computed(2, "/x")
@@ -471,7 +473,7 @@ func TestInvalidateAcrossProcesses(t *testing.T) {
 	for _, p := range f.procs { // the first computation is still under way, in one of these processes
 		after = append(after, f.start(p, "/x"))
 	}
-	f.want(f.procs[2], "/x", "new")
+	f.want(f.procs[2], "new")
 	close(first.goOn)
 	await(t, "the first computation ends", old.done)
 	for _, l := range after {

@@ -229,12 +229,14 @@ import ("time"; "testing"; clock "time"; "testing/synctest")
 func TestA(t *testing.T) { time.Sleep(1); t.Skip() }
 func TestB(t *testing.T) { synctest.Test(t, func(t *testing.T) { func() { time.Sleep(1) }() }) }
 func TestC(t *testing.T) { synctest.Test(t, func(t *testing.T) {}); clock.Sleep(1); t.Run("", func(t *testing.T) { t.Skipf("") }) }
+type suite struct { tb testing.TB }
+func (s suite) d() { s.tb.SkipNow(); cfg.Skip(1) }
 `
 	sleeps, skips := offences(parse(t, "p_test.go", source))
 	if len(sleeps) != 2 || sleeps[0].in != "TestA" || sleeps[1].in != "TestC" {
 		t.Errorf("sleeps: %v", sleeps)
 	}
-	if len(skips) != 2 || skips[0].in != "TestA" || skips[1].in != "TestC" {
+	if len(skips) != 3 || skips[0].in != "TestA" || skips[1].in != "TestC" || skips[2].in != "d" {
 		t.Errorf("skips: %v", skips)
 	}
 }
@@ -265,14 +267,26 @@ func TestNoSleepNoSkip(t *testing.T) {
 	}
 }
 
+var tester = regexp.MustCompile(`^(\*?testing\.(T|B|F|TB)|\w*\.?TB)$`)
+
 type offence struct {
 	in  string // the top-level function
 	pos token.Pos
 }
 
 // offences finds the calls of time.Sleep that are not inside a function literal given to a
-// bubble, and the calls of Skip, Skipf and SkipNow.
+// bubble, and the calls of Skip, Skipf and SkipNow on whatever the file declares as a
+// *testing.T, B or F, or as a TB.
 func offences(f file) (sleeps, skips []offence) {
+	testers := map[string]bool{}
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		if field, ok := n.(*ast.Field); ok && tester.MatchString(show(f.fset, field.Type)) {
+			for _, id := range field.Names {
+				testers[id.Name] = true
+			}
+		}
+		return true
+	})
 	clock := map[string]bool{}
 	for _, imp := range f.ast.Imports {
 		if imp.Path.Value == `"time"` {
@@ -299,17 +313,22 @@ func offences(f file) (sleeps, skips []offence) {
 			if !ok {
 				return true
 			}
-			x, ok := sel.X.(*ast.Ident)
-			if !ok {
-				return true
+			x := ""
+			switch of := sel.X.(type) {
+			case *ast.Ident:
+				x = of.Name
+			case *ast.SelectorExpr: // a field: suite.t
+				x = of.Sel.Name
 			}
 			switch sel.Sel.Name {
 			case "Sleep":
-				if clock[x.Name] && !inBubble(stack) {
+				if clock[x] && !inBubble(stack) {
 					sleeps = append(sleeps, offence{in, n.Pos()})
 				}
 			case "Skip", "Skipf", "SkipNow":
-				skips = append(skips, offence{in, n.Pos()})
+				if testers[x] {
+					skips = append(skips, offence{in, n.Pos()})
+				}
 			}
 			return true
 		})
