@@ -520,7 +520,7 @@ func TestWrongTypesHeal(t *testing.T) {
 	knows := processOn(t, c, ns, WaitFor(2*time.Second)) // what the key varies on
 	var o origin
 	get("/", o.varied(0, "body")).send(knows.serve)
-	base, _, all := keysOf(t, c, knows)
+	base, variant, all := keysOf(t, c, knows)
 	for _, key := range all {
 		for _, kind := range []string{"knows what the key varies on", "does not know"} {
 			t.Run(strings.ReplaceAll(strings.TrimPrefix(key, base), ":", ".")+" "+kind, func(t *testing.T) {
@@ -553,6 +553,13 @@ func TestWrongTypesHeal(t *testing.T) {
 				}
 				eventually(t, func() bool { return get("/", o.varied(0, "body")).send(p.serve).out.Role == RoleHit })
 				get("/", o.answers(0, "never")).send(knows.serve).want(t, RoleHit, "body")
+				at := base
+				if p.gate == knows.gate {
+					at = variant
+				}
+				if key == at+":lock" && c.Type(ctx, key).Val() == "list" {
+					t.Error("still no lock can be taken")
+				}
 				if n := o.runs(); n > 4 {
 					t.Errorf("%d computations: it does not heal", n)
 				}

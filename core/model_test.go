@@ -53,6 +53,7 @@ type model struct {
 	violation string
 	depth     int  // of steps inside a step
 	over      bool // nothing new is begun
+	cut       bool // the next script is lost
 }
 
 // A worker is one process's part, between two steps.
@@ -67,6 +68,8 @@ type worker struct {
 }
 
 const modelNames = "Accept"
+
+var errCut = errors.New("the connection was cut")
 
 func newModel(t *testing.T, rng *rand.Rand, b, peek backend, run int) *model {
 	m := &model{t: t, rng: rng, b: b, peek: peek, current: map[string]int{}, holder: map[string]*worker{}, dead: map[token]bool{}, seqs: map[token]int{}}
@@ -288,7 +291,13 @@ func (m *model) end(ctx context.Context, w *worker, faults bool) {
 		m.say("%d finish lost", w.id)
 		return
 	}
+	m.cut = fault == 3
 	v, err := m.b.finish(ctx, w.lease, w.done)
+	m.cut = false
+	if errors.Is(err, errCut) {
+		m.say("%d finish %s cut off after the body", w.id, w.done.result)
+		return
+	}
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -499,6 +508,7 @@ func (m *memory) lockTokens(base string) map[string]token {
 type meddler struct {
 	redisClient
 	between func()
+	cut     func() bool              // before each script: it is lost
 	mutants map[string]*redis.Script // by the hash of the script that they replace
 }
 
@@ -511,6 +521,11 @@ func (c *meddler) Set(ctx context.Context, key string, value any, ttl time.Durat
 }
 
 func (c *meddler) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	if c.cut != nil && c.cut() {
+		cmd := redis.NewCmd(ctx)
+		cmd.SetErr(errCut)
+		return cmd
+	}
 	if mutant := c.mutants[sha]; mutant != nil {
 		return mutant.Run(ctx, c.redisClient, keys, args...)
 	}
@@ -552,6 +567,11 @@ func (on *modelOn) play(t *testing.T, seed uint64, runs, steps int) (violation s
 		m := newModel(t, rand.New(rand.NewPCG(seed, uint64(run))), b, peek, run)
 		m.raw, m.mem, m.grantsAll = on.raw, on.mem, on.grantsAll
 		if on.client != nil {
+			on.client.cut = func() bool {
+				cut := m.cut && m.depth == 0
+				m.cut = m.cut && !cut
+				return cut
+			}
 			on.client.between = func() {
 				if m.over || m.depth > 0 || m.rng.IntN(2) > 0 {
 					return

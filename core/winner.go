@@ -36,8 +36,9 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.E
 	h := &hints{}
 	ctx := context.WithValue(context.WithoutCancel(x.Context()), insideKey{m.gate}, true)
 	ctx = context.WithValue(ctx, hintsKey{}, h)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	if m.cfg.HoldCancels {
-		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, m.cfg.HoldFor)
 		defer cancel()
 	}
@@ -49,6 +50,7 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.E
 		Limit:   m.cfg.MaxBody,
 		Passing: func(reason string) string {
 			report(completion{result: rq.notShareable()})
+			context.AfterFunc(x.Context(), cancel) // from here on the work is its client's alone
 			o.Detail = reason
 			return o.cacheStatus()
 		},
@@ -82,7 +84,11 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.E
 		o.Detail = "not-stored"
 	}
 	o.TTL = e.Fresh - e.Age
-	m.answer(rq, o, res.Status, e.Header, e.Body)
+	fields := e.Header
+	if res.Flaw != "" { // its own client gets it as it is: a body that falls short of its length, trailers
+		fields = headers.Diff(res.Before, res.After)
+	}
+	m.answer(rq, o, res.Status, fields, e.Body)
 }
 
 // await waits for what became of the report, but not longer than a request may be blocked on Redis.

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ func received[T any](t *testing.T, app *fiber.App, request string, see func(x ho
 	var seen T
 	called := false
 	app.Use(handler(looking(func(x host.Exchange) { seen, called = see(x), true })))
-	app.All("/*", func(c *fiber.Ctx) error { return nil })
+	app.All("/*", func(*fiber.Ctx) error { return nil })
 	exchangeRaw(t, listen(t, app), request)
 	if !called {
 		t.Fatal("the request did not arrive")
@@ -118,7 +119,7 @@ func TestStringsOutliveTheRequest(t *testing.T) {
 		all := []string{x.Method(), x.Host(), x.Target(), x.Path(), x.Query()}
 		kept = append(kept, append(append(all, x.Values("X-Id")...), x.Values("Cookie")...))
 	})))
-	app.All("/*", func(c *fiber.Ctx) error { return nil })
+	app.All("/*", func(*fiber.Ctx) error { return nil })
 	addr := listen(t, app)
 
 	client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
@@ -138,7 +139,7 @@ func TestStringsOutliveTheRequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp.Body.Close()
+		_ = resp.Body.Close()
 		want = append(want, []string{method, "h" + id, "/p" + id + "?q=" + id, "/p" + id, "q=" + id, id, "c=" + id})
 	}
 	if !slices.EqualFunc(kept, want, slices.Equal) {
@@ -184,16 +185,33 @@ func TestContext(t *testing.T) {
 	}
 }
 
+// anotherTLS is a TLS connection of a type of its own, as listeners make that count or trace.
+type anotherTLS struct{ *tls.Conn }
+
+type anotherListener struct{ net.Listener }
+
+func (l anotherListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return anotherTLS{conn.(*tls.Conn)}, nil
+}
+
 func TestClientCertificate(t *testing.T) {
 	for name, c := range map[string]struct {
-		perIP bool // fasthttp wraps the connection then
-		certs []tls.Certificate
-		want  bool
+		perIP   bool // fasthttp wraps the connection then
+		another bool
+		certs   []tls.Certificate
+		want    bool
 	}{
-		"none":              {false, nil, false},
-		"one":               {false, []tls.Certificate{certificate()}, true},
-		"none, and a limit": {true, nil, false},
-		"one, and a limit":  {true, []tls.Certificate{certificate()}, true},
+		"none":              {false, false, nil, false},
+		"one":               {false, false, []tls.Certificate{certificate()}, true},
+		"none, and a limit": {true, false, nil, false},
+		"one, and a limit":  {true, false, []tls.Certificate{certificate()}, true},
+		"one, another type": {false, true, []tls.Certificate{certificate()}, true},
+		// Older versions of fasthttp cannot show the state of such a connection, so it counts.
+		"one, another type and a limit": {true, true, []tls.Certificate{certificate()}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := newApp()
@@ -201,12 +219,23 @@ func TestClientCertificate(t *testing.T) {
 				app.Server().MaxConnsPerIP = 10
 			}
 			var got bool
-			app.Get("/", handler(looking(func(x host.Exchange) { got = x.ClientCertificate() })), func(c *fiber.Ctx) error { return nil })
-			conn, err := tls.Dial("tcp", listenTLS(t, app, tls.RequestClientCert), &tls.Config{InsecureSkipVerify: true, Certificates: c.certs}) //nolint:gosec // a test server
+			app.Get("/", handler(looking(func(x host.Exchange) { got = x.ClientCertificate() })), func(*fiber.Ctx) error { return nil })
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer conn.Close()
+			addr := ln.Addr().String()
+			ln = tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{certificate()}, ClientAuth: tls.RequestClientCert})
+			if c.another {
+				ln = anotherListener{ln}
+			}
+			serve(t, app, ln)
+
+			conn, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, Certificates: c.certs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
 			_, _ = io.WriteString(conn, get("GET", "/"))
 			if raw, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(raw), "HTTP/1.1 200") {
 				t.Fatalf("%q, %v", raw, err)

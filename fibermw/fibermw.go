@@ -21,8 +21,8 @@ import (
 // Cache returns the middleware of one route or group. It panics on a nil gate and on an invalid option (core.Check
 // returns the error instead).
 //
-// The handler behind it may see another context in c.UserContext() than middleware outside: one that the gate
-// does not cancel with the request. An error that a cached handler returns becomes a response at once, by the application's
+// The handler sees a context of its own in c.UserContext(), which core.SetFresh and core.NoStore need; a context that it
+// sets there is gone when it returns. An error that a cached handler returns becomes a response at once, by the application's
 // ErrorHandler, so middleware outside sees the response and not the error.
 //
 // By default Fiber believes X-Forwarded-Host (c.Hostname, c.BaseURL). Requests for which it shows another host

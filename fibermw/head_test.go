@@ -13,7 +13,7 @@ import (
 )
 
 func TestHeadIsGet(t *testing.T) {
-	ok := func(c *fiber.Ctx) error { return nil }
+	ok := func(*fiber.Ctx) error { return nil }
 	answer := func(n int) fiber.Handler { return func(c *fiber.Ctx) error { return c.SendString(fmt.Sprint(n)) } }
 	for name, c := range map[string]struct {
 		routes func(app *fiber.App, cache fiber.Handler)
@@ -92,7 +92,7 @@ func TestHeadIsGetWithoutGet(t *testing.T) {
 		if x.HeadIsGet() {
 			t.Error("there is no GET")
 		}
-	})), func(c *fiber.Ctx) error { return nil })
+	})), func(*fiber.Ctx) error { return nil })
 	ask(t, app, "HEAD", "/")
 }
 

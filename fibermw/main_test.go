@@ -86,7 +86,7 @@ func ask(t *testing.T, app *fiber.App, method, target string, fields ...string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func exchangeRaw(t *testing.T, addr, request string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func readResponse(t *testing.T, r *bufio.Reader, method string) (*http.Response,
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -197,26 +197,16 @@ func value(ctx context.Context, key string) string {
 var errTeapot = errors.New("teapot")
 
 // serveOnce serves one raw request without a network.
-func serveOnce(tb testing.TB, app *fiber.App, request string) string {
+func serveOnce(tb testing.TB, app *fiber.App, request string) {
 	tb.Helper()
 	app.Handler()
 	client, server := net.Pipe()
-	done := make(chan error, 1)
-	go func() {
-		_, err := io.WriteString(client, request)
-		done <- err
-	}()
-	read := make(chan []byte, 1)
-	go func() {
-		raw, _ := io.ReadAll(client)
-		read <- raw
-	}()
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = io.WriteString(client, request) })
+	wg.Go(func() { _, _ = io.Copy(io.Discard, client) })
 	if err := app.Server().ServeConn(server); err != nil {
 		tb.Fatal(err)
 	}
 	_ = server.Close()
-	if err := <-done; err != nil {
-		tb.Fatal(err)
-	}
-	return string(<-read)
+	wg.Wait()
 }

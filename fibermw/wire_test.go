@@ -40,14 +40,14 @@ func TestWire(t *testing.T) {
 		"text":            func(c *fiber.Ctx) error { return c.SendString("hello") },
 		"bytes":           func(c *fiber.Ctx) error { return c.Send([]byte("hello")) },
 		"json":            func(c *fiber.Ctx) error { return c.Status(201).JSON(fiber.Map{"a": 1}) },
-		"nothing":         func(c *fiber.Ctx) error { return nil },
-		"empty with type": func(c *fiber.Ctx) error { c.Type("html"); return nil },
-		"404":             func(c *fiber.Ctx) error { return fiber.ErrNotFound },
+		"nothing":         func(*fiber.Ctx) error { return nil },
+		"empty with type": func(c *fiber.Ctx) error { return c.Type("html").Send(nil) },
+		"404":             func(*fiber.Ctx) error { return fiber.ErrNotFound },
 		"204":             func(c *fiber.Ctx) error { return c.SendStatus(204) },
 		"205":             func(c *fiber.Ctx) error { return c.Status(205).SendString("x") },
 		"304":             func(c *fiber.Ctx) error { c.Set("Etag", `"a"`); return c.SendStatus(304) },
 		"redirect":        func(c *fiber.Ctx) error { return c.Redirect("/elsewhere?a=b") },
-		"error":           func(c *fiber.Ctx) error { return errTeapot },
+		"error":           func(*fiber.Ctx) error { return errTeapot },
 		"no type":         func(c *fiber.Ctx) error { c.Response().Header.SetNoDefaultContentType(true); return c.SendString("x") },
 		"many": func(c *fiber.Ctx) error {
 			for i := range 3 {
@@ -130,7 +130,7 @@ func TestWireKeepAlive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestWireKeepAlive(t *testing.T) {
 			if n, err := fmt.Sscan(ask, &method, &path, &status, &length, &body); n < 4 {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: a\r\n\r\n", method, path)
+			_, _ = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: a\r\n\r\n", method, path)
 			resp, got := readResponse(t, r, method)
 			if status == 204 {
 				length = resp.ContentLength

@@ -144,6 +144,28 @@ func (f *fleet) stop() {
 	}
 }
 
+// warmUp asks one process after the other for some pages at the same moment. One at a time would open one
+// connection to Redis only, and all processes together would be a herd already.
+func (f *fleet) warmUp(ctx context.Context, patience time.Duration) error {
+	for i, w := range f.workers {
+		var errs [4]error
+		var all sync.WaitGroup
+		for j := range errs {
+			all.Go(func() {
+				a := ask(ctx, w.Addr, fmt.Sprintf("%swarm-up-%d-%d", pathCold, i, j), patience)
+				if a.err != nil || a.status != http.StatusOK {
+					errs[j] = fmt.Errorf("warm-up: status %d, error %v", a.status, a.err)
+				}
+			})
+		}
+		all.Wait()
+		if err := errors.Join(errs[:]...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (f *fleet) addrs() []string {
 	var addrs []string
 	for _, w := range f.workers {

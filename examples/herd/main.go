@@ -149,14 +149,12 @@ func herd(ctx context.Context, s settings, adapter string, show *progress) (resu
 	}
 	defer clients.close()
 
-	// One request through the gate to each process, for a page of its own. It opens the connections to Redis, loads
-	// the scripts and subscribes to the inbox, which a process does once in its life: what the cold
+	// Some requests through the gate to each process, for pages of their own. They open the connections to Redis, load
+	// the scripts and subscribe to the inbox, which a process does once in its life: what the cold
 	// phase then costs is what any cold key costs.
 	show.step("%s: warming up", adapter)
-	for i, w := range fleet.workers {
-		if a := ask(ctx, w.Addr, fmt.Sprintf("%swarm-up-%d", pathCold, i), s.patience()); a.err != nil || a.status != 200 {
-			return r, fmt.Errorf("warm-up: status %d: %w", a.status, a.err)
-		}
+	if err := fleet.warmUp(ctx, s.patience()); err != nil {
+		return r, err
 	}
 
 	for _, name := range []string{"without", "cold", "stale"} {

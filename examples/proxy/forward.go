@@ -92,33 +92,54 @@ func (f *forwarder) serve(w, inform http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This proxy makes no tunnels.", http.StatusNotImplemented)
 		return
 	}
-	f.reverse.ServeHTTP(&sink{ResponseWriter: w, inform: inform}, r)
+	f.reverse.ServeHTTP(&sink{ResponseWriter: w, inform: inform, outer: w.Header().Clone()}, r)
 }
 
 // sink is what ReverseProxy writes to. It has no CloseNotify: by that, ReverseProxy would give up the work for
 // everybody when the client leaves who happened to come first.
 type sink struct {
 	http.ResponseWriter
-	inform http.ResponseWriter
+	inform  http.ResponseWriter // takes interim responses
+	outer   http.Header         // what the header was before: the gate's Cache-Status, and what other middleware set
+	cleared bool                // ReverseProxy clears the header after an interim response, outer included
 }
 
 // Unwrap is for http.ResponseController, which flushes and hijacks.
 func (s *sink) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 func (s *sink) WriteHeader(code int) {
-	switch {
-	case code == http.StatusContinue:
-		return // the server has said so itself, when the body was read
-	case code >= 200 || code == http.StatusSwitchingProtocols:
-		if _, typed := s.Header()["Content-Type"]; !typed {
-			s.Header()["Content-Type"] = nil // the origin named no type: net/http must not guess one
+	if code < 200 && code != http.StatusSwitchingProtocols {
+		if code != http.StatusContinue { // the server has said that itself, when the body was read
+			s.interim(code)
 		}
-		s.ResponseWriter.WriteHeader(code)
+		s.cleared = true
 		return
 	}
-	// Interim responses: Gin and Echo would take them for the final one, so they go to the writer below. What is in
-	// its header now belongs to the final response.
-	h, fields := s.inform.Header(), s.Header().Clone()
+	h := s.Header()
+	if s.cleared {
+		for name, values := range s.outer {
+			h[name] = append(slices.Clone(values), h[name]...)
+		}
+	}
+	if _, typed := h["Content-Type"]; !typed {
+		h["Content-Type"] = nil // the origin named no type: net/http must not guess one
+	}
+	s.ResponseWriter.WriteHeader(code)
+}
+
+// interim writes to the writer below: Gin and Echo would take the status for the final one. What is in the
+// header there belongs to the final response.
+func (s *sink) interim(code int) {
+	fields := make(http.Header)
+	for name, values := range s.Header() {
+		if !s.cleared {
+			values = values[min(len(s.outer[name]), len(values)):]
+		}
+		if len(values) > 0 {
+			fields[name] = slices.Clone(values)
+		}
+	}
+	h := s.inform.Header()
 	kept := maps.Clone(h)
 	clear(h)
 	maps.Copy(h, fields)

@@ -820,3 +820,45 @@ func TestBrokenBody(t *testing.T) {
 		}
 	})
 }
+
+// A connection that changes its protocol is joined through. Fiber is left out: there the request is
+// forwarded without the wish.
+func TestUpgrade(t *testing.T) {
+	for _, adapter := range []string{"nethttp", "gin", "echo"} {
+		t.Run(adapter, func(t *testing.T) {
+			o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Upgrade") != "echo" {
+					http.Error(w, "no upgrade", 400)
+					return
+				}
+				w.Header().Set("Connection", "Upgrade")
+				w.Header().Set("Upgrade", "echo")
+				w.WriteHeader(http.StatusSwitchingProtocols)
+				conn, rw, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					return
+				}
+				defer func() { _ = conn.Close() }()
+				line, _ := rw.ReadString('\n')
+				_, _ = io.WriteString(conn, "echo "+line)
+			})
+			p := running(t, adapter, o.URL)
+			conn, err := net.Dial("tcp", p.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+			_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+			r := bufio.NewReader(conn)
+			resp, err := http.ReadResponse(r, nil)
+			if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+				t.Fatalf("%v, %v", resp, err)
+			}
+			_, _ = io.WriteString(conn, "hello\n")
+			if line, err := r.ReadString('\n'); line != "echo hello\n" {
+				t.Errorf("%q, %v", line, err)
+			}
+		})
+	}
+}

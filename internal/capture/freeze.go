@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"reflect"
 )
 
 // Freeze copies the request as it was received and returns a function that sends the copy through app. Nil if the
@@ -52,10 +51,8 @@ func (r *Request) Server() http.Handler {
 	return server.Handler
 }
 
-// again is the context of a frozen request. Of the values that the received request carried it shows
-// only the server's own, whether ctx descends from that request or not: all others were set on the way to the
-// middleware and will be set anew. Chi, for one, takes a request whose context has a
-// route for one that another router has already begun to route, and that route belongs to a pool.
+// again is the context of a frozen request: the one given, and of the received request's values only what the server
+// itself had put there. All others were set on the way to the middleware and will be set anew.
 type again struct {
 	context.Context
 	received context.Context
@@ -65,17 +62,5 @@ func (c again) Value(key any) any {
 	if key == http.ServerContextKey || key == http.LocalAddrContextKey {
 		return c.received.Value(key)
 	}
-	value := c.Context.Value(key)
-	if value == nil || same(value, c.received.Value(key)) {
-		return nil
-	}
-	return value
-}
-
-// same compares two values, of which those that cannot be compared are the same if their types are.
-func same(a, b any) bool {
-	if reflect.TypeOf(a) != reflect.TypeOf(b) {
-		return false
-	}
-	return !reflect.ValueOf(a).Comparable() || !reflect.ValueOf(b).Comparable() || a == b
+	return c.Context.Value(key)
 }

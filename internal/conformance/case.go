@@ -27,10 +27,9 @@ type Case struct {
 	Narrow    bool // sockets of servers have small buffers, so that a client who does not read is noticed soon
 	KeepAlive bool // clients keep their connections
 	TLS       bool
-	H2        bool     // HTTP/2, over TLS
-	Pool      int      // connections of the Redis client; 0: as it comes
-	Network   bool     // there is a network to Redis that can break
-	Disturbs  []string // events by which the steps themselves show; else these mean that the machine is too slow
+	H2        bool // HTTP/2, over TLS
+	Pool      int  // connections of the Redis client; 0: as it comes
+	Network   bool // there is a network to Redis that can break
 
 	Origin Script // what the handler does, unless a step says otherwise
 	Steps  []Step

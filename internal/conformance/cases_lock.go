@@ -217,8 +217,7 @@ func lockCases() []Case {
 		},
 		Case{
 			ID: "lock/lost", What: "eclipse-leshan/leshan#837, laravel/framework#26213: an expired holder deleted the next one's lock, or overwrote its value", Lists: []int{44, 52},
-			Disturbs: []string{"lock-lost"},
-			Route:    fresh(), Gates: 2, Cluster: true, Origin: Script{Hold: true},
+			Route: fresh(), Gates: 2, Cluster: true, Origin: Script{Hold: true},
 			Steps: []Step{
 				Start{Name: "old", Request: get("/a")}, Until{Running: 1}, Lose{},
 				Start{Name: "new", Request: get("/a").to(1)}, Until{Running: 2},
@@ -229,8 +228,7 @@ func lockCases() []Case {
 		},
 		Case{
 			ID: "lock/lost-late", What: "eclipse-leshan/leshan#837: the expired holder ends last", Lists: []int{44},
-			Disturbs: []string{"lock-lost"},
-			Route:    fresh(), Gates: 2, Cluster: true, Origin: Script{Hold: true},
+			Route: fresh(), Gates: 2, Cluster: true, Origin: Script{Hold: true},
 			Steps: []Step{
 				Start{Name: "old", Request: get("/a")}, Until{Running: 1}, Lose{},
 				Start{Name: "new", Request: get("/a").to(1)}, Until{Running: 2},
@@ -240,8 +238,7 @@ func lockCases() []Case {
 		},
 		Case{
 			ID: "lock/overrun", What: "DESIGN 5: a holder that lost its lock still stores when nobody came after it",
-			Disturbs: []string{"lock-lost"},
-			Route:    fresh(), Redis: true, Origin: Script{Hold: true},
+			Route: fresh(), Redis: true, Origin: Script{Hold: true},
 			Steps: []Step{
 				Start{Name: "winner", Request: get("/a")}, Until{Running: 1}, Lose{}, Release{}, Expect{Name: "winner", Want: Want{Run: 1, Cache: "stored"}}, hit(get("/a"), 1),
 			},

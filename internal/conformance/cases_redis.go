@@ -40,8 +40,7 @@ func redisCases() []Case {
 		},
 		Case{
 			ID: "redis/down", What: "ContentSquare/chproxy#390: busy and down were treated alike: without Redis a process collapses for itself", Lists: []int{42},
-			Disturbs: []string{"no-redis", "not-stored"},
-			Route:    fresh(), Network: true,
+			Route: fresh(), Network: true,
 			Steps: []Step{
 				miss(get("/a"), 1), Network("refuse"), Does{Then: Script{Hold: true}},
 				Start{Name: "all", Request: get("/b"), N: 10}, Until{Running: 1, Waiting: 9}, Release{},
@@ -59,8 +58,7 @@ func redisCases() []Case {
 		},
 		Case{
 			ID: "redis/silent", What: "DESIGN 2: no fault of Redis becomes an error of ours", Lists: []int{42},
-			Disturbs: []string{"no-redis", "not-stored"},
-			Route:    fresh(), Network: true,
+			Route: fresh(), Network: true,
 			Steps: []Step{
 				miss(get("/a"), 1), Network("silent"), Send{Request: get("/b"), N: 5, Want: Want{Cache: "!stored"}},
 				Network("pass"), Until{Idle: true}, Again{Request: get("/c"), Want: Want{Status: 200}, Runs: 3},
@@ -76,8 +74,7 @@ func redisCases() []Case {
 		},
 		Case{
 			ID: "redis/acquire-lost", What: "DESIGN 5: the reply to an acquire is lost: the lock is ours all the same, or is cleaned up",
-			Disturbs: []string{"no-redis", "not-stored"},
-			Route:    fresh(), Gates: 2, Network: true,
+			Route: fresh(), Gates: 2, Network: true,
 			Steps: []Step{
 				miss(get("/warm"), 1), hit(get("/warm").to(1), 1), Network("lose acquire"), Send{Request: get("/a"), Want: Want{Run: 2}, Runs: 2}, Until{Idle: true},
 				Again{Request: get("/b"), Want: Want{Status: 200}, Runs: 3},
@@ -85,8 +82,7 @@ func redisCases() []Case {
 		},
 		Case{
 			ID: "redis/finish-lost", What: "DESIGN 5: the reply to a finish is lost: sent again, it finds its own entry",
-			Disturbs: []string{"no-redis", "not-stored"},
-			Route:    fresh(), Gates: 2, Network: true,
+			Route: fresh(), Gates: 2, Network: true,
 			Steps: []Step{
 				miss(get("/warm"), 1), hit(get("/warm").to(1), 1), Network("lose finish"), Send{Request: get("/a"), Want: Want{Run: 2}, Runs: 2}, Until{Idle: true}, hit(get("/a").to(1), 2),
 			},

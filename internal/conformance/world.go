@@ -41,7 +41,8 @@ type world struct {
 	groups    map[string][]*exchange
 	all       []*exchange
 	ids       atomic.Int64
-	slow      string // what the machine was too slow for when a step failed; see tooSlow
+	excused   []string // events that steps have brought about; see tooSlow
+	slow      string   // what the machine was too slow for when a step failed; see tooSlow
 
 	mu       sync.Mutex
 	outcomes map[string]core.Outcome

@@ -458,10 +458,12 @@ func TestInvalidateAcrossProcesses(t *testing.T) {
 	first := newStep()
 	var version atomic.Value
 	version.Store("old")
-	f := start(t, 3, func(call int, _ string) string {
+	var blocked atomic.Pointer[step] // the next call waits there
+	blocked.Store(first)
+	f := start(t, 3, func(int, string) string {
 		v := version.Load().(string)
-		if call == 1 {
-			first.pass()
+		if s := blocked.Swap(nil); s != nil {
+			s.pass()
 		}
 		return v
 	})
@@ -484,6 +486,22 @@ func TestInvalidateAcrossProcesses(t *testing.T) {
 	}
 	if old.body != "old" {
 		t.Errorf("the first client got %d %q, want its own response", old.status, old.body)
+	}
+
+	// Nobody has come since: what was computed before is not stored all the same.
+	late := newStep()
+	blocked.Store(late)
+	version.Store("late")
+	work := f.start(f.procs[0], "/x?blocked")
+	await(t, "it computes", late.reached)
+	f.invalidate(f.procs[1], "/x?blocked")
+	close(late.goOn)
+	await(t, "it ends", work.done)
+	version.Store("later")
+	for _, p := range f.procs {
+		if status, body, err := f.get(p, "/x?blocked"); body != "later" {
+			t.Errorf("after Invalidate: %d %q %v, want what was computed later", status, body, err)
+		}
 	}
 
 	for round := range 30 {
