@@ -312,7 +312,7 @@ func notHits(gate *core.Gate) (n uint64) {
 }
 
 // check sends one request. It may be called from any goroutine.
-func check(t testing.TB, get client, path string) {
+func check(t testing.TB, get client, path string) { //nolint:thelper // Helper costs more than the bare handler
 	status, length := get(path)
 	if (status != http.StatusOK || length != len(payload)) && !t.Failed() {
 		t.Errorf("%s: status %d and %d bytes", path, status, length)

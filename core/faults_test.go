@@ -653,6 +653,7 @@ func TestProcessesThatKnowDifferentVariance(t *testing.T) {
 		}))
 	}
 	varies("X-Lang").send(a.serve).want(t, RoleWinner, "on X-Lang")
+	varies("X-Lang").send(a.serve).want(t, RoleHit, "on X-Lang") // now it knows
 	if err := b.gate.Invalidate(t.Context(), Key{Host: "shop.example", Target: "/"}); err != nil {
 		t.Fatal(err)
 	}

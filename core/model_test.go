@@ -568,16 +568,18 @@ func (on *modelOn) play(t *testing.T, seed uint64, runs, steps int) (violation s
 		m.raw, m.mem, m.grantsAll = on.raw, on.mem, on.grantsAll
 		if on.client != nil {
 			on.client.cut = func() bool {
-				cut := m.cut && m.depth == 0
-				m.cut = m.cut && !cut
+				cut := m.cut
+				m.cut = false
 				return cut
 			}
 			on.client.between = func() {
 				if m.over || m.depth > 0 || m.rng.IntN(2) > 0 {
 					return
 				}
+				cut := m.cut // that of the step outside
 				m.depth++
-				defer func() { m.depth-- }()
+				m.cut = false
+				defer func() { m.depth--; m.cut = cut }()
 				for range 1 + m.rng.IntN(3) {
 					m.stepBeside(ctx)
 				}

@@ -106,7 +106,7 @@ type Expire struct {
 
 func (s Expire) take(w *world) {
 	w.until("stale", patience, func() bool {
-		hit, ttl := w.probe(s.Request)
+		hit, ttl, _ := w.probe(s.Request)
 		return !hit || !s.Gone && ttl < 0
 	})
 }
@@ -125,8 +125,7 @@ func (s Lifetime) take(w *world) {
 	const precision = 2 * time.Millisecond // to which processes know the time of Redis
 	var hits int
 	w.until("the end of the lifetime", patience, func() bool {
-		sent := time.Now()
-		hit, _ := w.probe(s.Request)
+		hit, _, sent := w.probe(s.Request)
 		answered := time.Now()
 		switch {
 		case hit && sent.After(after.Add(s.For+precision)):

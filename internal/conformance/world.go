@@ -282,23 +282,28 @@ func (w *world) leave(name string, n int) {
 }
 
 // probe asks what is stored for a request without computing it: a request with a Range is answered from
-// what is stored, or passed on to the handler, which knows the probe.
-func (w *world) probe(req Request) (hit bool, ttl int) {
+// what is stored, or passed on to the handler, which knows the probe. Nothing is stored only if it says so three times: a
+// read that is not answered in time looks the same. sent is when the last of these requests was sent.
+func (w *world) probe(req Request) (hit bool, ttl int, sent time.Time) {
 	req.Header = append(slices.Clone(req.Header), probeHeader+": 1", "Range: bytes=0-")
-	x := w.client.start(w.nextID(), req)
-	select {
-	case <-x.done:
-	case <-time.After(patience):
-		x.cancel()
-		<-x.done
+	for range 3 {
+		sent = time.Now()
+		x := w.client.start(w.nextID(), req)
+		select {
+		case <-x.done:
+		case <-time.After(patience):
+			x.cancel()
+			<-x.done
+		}
+		if x.err != nil {
+			w.t.Fatalf("probe: %v", x.err)
+		}
+		status := ours(x.header)
+		if _, hit = status["hit"]; hit {
+			return true, number(status["ttl"]), sent
+		}
 	}
-	if x.err != nil {
-		w.t.Fatalf("probe: %v", x.err)
-	}
-	status := ours(x.header)
-	_, hit = status["hit"]
-	ttl, _ = strconv.Atoi(status["ttl"])
-	return hit, ttl
+	return false, 0, sent
 }
 
 // outcome is what the adapter's Outcome said of a request.
