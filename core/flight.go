@@ -34,7 +34,6 @@ type flight struct {
 	place   place
 	budget  time.Duration // for its first acquire: what its starter has left
 	seen    string        // the head that its starter saw
-	noRedis bool          // its starter could not read: do not spend another budget on acquiring
 	refresh *refresh      // computes if there is no seat; nil if only seats can
 
 	mu    sync.Mutex
@@ -137,6 +136,14 @@ func (f *flight) leave(s *seat) (last tidings, told bool) {
 		f.nudge()
 	}
 	return tidings{}, false
+}
+
+// hear takes an announcement. One that the flight has not looked at yet is as good.
+func (f *flight) hear(why result) {
+	select {
+	case f.news <- why:
+	default:
+	}
 }
 
 func (f *flight) nudge() {
@@ -307,10 +314,6 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 		lease:   lease{place: f.place, token: newToken(), class: class, lock: cfg.LockFor, hold: cfg.HoldFor},
 		reports: make(chan completion, 1),
 		settled: make(chan verdict, 1),
-	}
-	if f.noRedis {
-		f.noRedis = false
-		return gr, answer{}, errNoRedis
 	}
 	ctx, cancel := context.WithTimeout(g.ctx, f.budget)
 	defer cancel()

@@ -13,9 +13,6 @@ import (
 	"github.com/herdgate/herdgate/internal/host"
 )
 
-// errNoRedis says that a read has failed just now, so that acquiring would only cost another budget.
-var errNoRedis = errors.New("the backend did not answer a read")
-
 // maxWaiters is how many requests of a gate may wait at a time. Above it a loser gets a degraded answer at once.
 const maxWaiters = 10_000
 
@@ -211,13 +208,14 @@ func (g *Gate) abandon(base string) {
 // announced takes what the inbox brings.
 func (g *Gate) announced(loc string, why result) {
 	g.mu.Lock()
-	f := g.flights[loc]
-	g.mu.Unlock()
-	if f == nil {
+	defer g.mu.Unlock()
+	if loc != everywhere {
+		if f := g.flights[loc]; f != nil {
+			f.hear(why)
+		}
 		return
 	}
-	select {
-	case f.news <- why:
-	default: // one that it has not looked at yet is as good
+	for _, f := range g.flights {
+		f.hear(why)
 	}
 }

@@ -5,7 +5,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
+
+// everywhere stands for all locations, in announcements.
+const everywhere = ""
 
 // inbox is the one channel on which this process hears that a lock ended for which
 // it waits. There is no subscription per key: acquire enters the inbox with the
@@ -64,7 +69,7 @@ func (b *inbox) listen(ctx context.Context) {
 	defer close(b.done)
 	sub := b.client.Subscribe(ctx, b.name)
 	defer func() { _ = sub.Close() }()
-	messages := sub.Channel() // pings an idle connection and subscribes again after a lost one
+	messages := sub.ChannelWithSubscriptions() // pings an idle connection and subscribes again after a lost one
 	for {
 		select {
 		case <-ctx.Done():
@@ -73,8 +78,13 @@ func (b *inbox) listen(ctx context.Context) {
 			if !ok {
 				return
 			}
-			if why, loc, ok := strings.Cut(m.Payload, " "); ok {
-				b.deliver(loc, result(why))
+			switch m := m.(type) {
+			case *redis.Subscription: // what was announced before is lost
+				b.deliver(everywhere, resultGaveUp)
+			case *redis.Message:
+				if why, loc, ok := strings.Cut(m.Payload, " "); ok {
+					b.deliver(loc, result(why))
+				}
 			}
 		}
 	}

@@ -46,7 +46,8 @@ type memory struct {
 
 	mu      sync.Mutex
 	keys    map[string]*memoryKey // by base
-	swept   int64
+	swept   int64                 // µs
+	granted int64                 // µs: the last grant
 	deliver func(loc string, why result)
 }
 
@@ -115,7 +116,8 @@ func (m *memory) at(base, loc string) *memoryLoc {
 func (m *memory) acquire(_ context.Context, q query) (answer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now, loc := m.micros(), q.loc()
+	now, loc := max(m.micros(), m.granted+1), q.loc() // no two grants at the same time: they are compared
+	m.granted = now
 	m.sweep(now)
 	at := m.at(q.base, loc)
 	grant := func() {

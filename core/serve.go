@@ -64,9 +64,8 @@ func (m *middleware) serve(x host.Exchange) {
 		looks := time.Now()
 		p := m.gate.placeOf(rq)
 		var got stored
-		var err error
 		if !m.gate.computing(p) {
-			p, got, err = m.gate.look(rq)
+			p, got, _ = m.gate.look(rq) // what cannot be read is a miss
 		}
 
 		// Fresh, or stale within its window: answer at once, while one request refreshes.
@@ -89,7 +88,7 @@ func (m *middleware) serve(x host.Exchange) {
 
 		// Nothing to serve: take part in computing it.
 		s := m.newSeat(rq, copied, deadline)
-		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head, budget: lookBudget - time.Since(looks), noRedis: err != nil}, s)
+		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head, budget: lookBudget - time.Since(looks)}, s)
 		switch t.kind {
 		case tidingsElected:
 			m.compute(rq, o, t.grant, copied)
