@@ -25,6 +25,7 @@ type Case struct {
 	Outer  []string // response headers that middleware outside adds: "Name: value"; {id} is the number of the request, {Name} its header
 
 	Narrow    bool // sockets of servers have small buffers, so that a client who does not read is noticed soon
+	Refuses   bool // middleware outside refuses copies of requests that are sent through the application for a refresh
 	KeepAlive bool // clients keep their connections
 	TLS       bool
 	H2        bool // HTTP/2, over TLS

@@ -264,6 +264,13 @@ func staleCases() []Case {
 			Route: staleable(), Origin: Script{}, Steps: inForeground(get("/a", "Authorization: a")),
 		},
 		{
+			ID: "stale/foreground-refused", What: "DESIGN 11: where a copy did not arrive (a limiter outside), the refresh is in the foreground", Lists: []int{67},
+			Needs: background, Route: staleable(), Refuses: true,
+			Steps: append([]Step{
+				Does{Next: []Script{soon(Script{})}}, miss(get("/a"), 1), Expire{Request: get("/a")}, stale(get("/a"), 1), Until{Runs: 1, Idle: true},
+			}, inForegroundNow(get("/a"))...),
+		},
+		{
 			ID: "stale/window", What: "nodejs/undici#4471: beyond the window never stale", Lists: []int{69},
 			Route: []core.RouteOption{core.FreshFor(time.Hour), core.StaleFor(30 * time.Millisecond), core.StaleIfError(0)}, Origin: soon(Script{}),
 			Steps: []Step{miss(get("/a"), 1), Expire{get("/a"), true}, Does{}, miss(get("/a"), 2), hit(get("/a"), 2)},
@@ -298,8 +305,13 @@ func staleCases() []Case {
 // inForeground are the steps of a refresh that a client of ours makes.
 func inForeground(r Request) []Step {
 	const says = "Cache-Control: public"
+	return append([]Step{Does{Next: []Script{soon(Script{Header: []string{says}})}}, miss(r, 1), Expire{Request: r}}, inForegroundNow(r)...)
+}
+
+// inForegroundNow are the steps from the moment when the first run's response is stale.
+func inForegroundNow(r Request) []Step {
 	return []Step{
-		Does{Next: []Script{soon(Script{Header: []string{says}})}, Then: Script{Hold: true, Header: []string{says}}}, miss(r, 1), Expire{Request: r},
+		Does{Then: Script{Hold: true, Header: []string{"Cache-Control: public"}}},
 		Start{Name: "payer", Request: r}, Until{Running: 1},
 		Send{Request: r, N: 10, Want: Want{Run: 1, Role: core.RoleStale}, Runs: 2}, Release{},
 		Expect{Name: "payer", Want: Want{Run: 2, Role: core.RoleWinner, Cache: "fwd=stale stored"}, Runs: 2}, hit(r, 2),

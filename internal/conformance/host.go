@@ -49,7 +49,7 @@ type App struct {
 	Caches  int                // how many Caches are around the handler
 
 	Handle func(Call) error         // the handler
-	Before func(Call)               // outer middleware: before the rest of the chain
+	Before func(Call) bool          // outer middleware, before the rest of the chain; false: it has answered, and the rest does not run
 	After  func(Call, core.Outcome) // and after it, whatever happens
 }
 

@@ -29,7 +29,9 @@ func echoApp(app *App) http.Handler {
 	e.Use(middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true}))
 	e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			app.Before(newEchoCall(c))
+			if !app.Before(newEchoCall(c)) {
+				return nil
+			}
 			defer func() { app.After(newEchoCall(c), echomw.Outcome(c)) }()
 			return next(c)
 		}

@@ -49,7 +49,9 @@ func fiberApp(app *App) *fiber.App {
 	f.Use(recover.New())
 	f.Use(func(c *fiber.Ctx) error {
 		call := &fiberCall{c}
-		app.Before(call)
+		if !app.Before(call) {
+			return nil
+		}
 		defer func() { app.After(call, fibermw.Outcome(c)) }()
 		return c.Next()
 	})

@@ -34,7 +34,10 @@ func ginApp(app *App) http.Handler {
 	}))
 	r.Use(func(c *gin.Context) {
 		call := ginCall(c)
-		app.Before(call)
+		if !app.Before(call) {
+			c.Abort()
+			return
+		}
 		defer func() { app.After(ginCall(c), ginmw.Outcome(c)) }()
 		c.Next()
 	})

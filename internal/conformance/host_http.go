@@ -79,7 +79,9 @@ func outer(app *App) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			call := &httpCall{w, r}
-			app.Before(call)
+			if !app.Before(call) {
+				return
+			}
 			defer func() { app.After(call, nethttpmw.Outcome(r)) }()
 			next.ServeHTTP(w, r)
 		})

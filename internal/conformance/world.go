@@ -129,7 +129,11 @@ func (w *world) app(gate *core.Gate) *App {
 const rewriteHeader = "X-Rewrite"
 
 // before is the middleware outside.
-func (w *world) before(c Call) {
+func (w *world) before(c Call) bool {
+	if w.c.Refuses && core.Refreshing(c.Context()) {
+		c.Status(http.StatusTooManyRequests)
+		return false
+	}
 	for _, line := range w.c.Outer {
 		name, value, _ := strings.Cut(line, ": ")
 		if from, to := strings.IndexByte(value, '{'), strings.IndexByte(value, '}'); from >= 0 && to > from {
@@ -148,6 +152,7 @@ func (w *world) before(c Call) {
 	if to := c.Values(rewriteHeader); len(to) > 0 {
 		c.Rewrite(to[0])
 	}
+	return true
 }
 
 func (w *world) run() {
