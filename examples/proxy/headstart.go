@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -44,7 +45,7 @@ func (f *forwarder) headStart(resp *http.Response) (whole bool, err error) {
 	defer timer.Stop()
 	select {
 	case <-ahead.done:
-		if ahead.err == io.EOF {
+		if errors.Is(ahead.err, io.EOF) {
 			return true, nil
 		}
 		return false, ahead.err

@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -244,8 +245,8 @@ func (p *proxy) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
 	var errs []error
-	for i := len(p.stops) - 1; i >= 0; i-- {
-		errs = append(errs, p.stops[i](ctx))
+	for _, stop := range slices.Backward(p.stops) {
+		errs = append(errs, stop(ctx))
 	}
 	p.stops = nil
 	return errors.Join(errs...)

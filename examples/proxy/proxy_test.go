@@ -322,7 +322,7 @@ func TestHead(t *testing.T) {
 func TestEarlyHints(t *testing.T) {
 	for _, adapter := range []string{"nethttp", "gin", "echo"} {
 		t.Run(adapter, func(t *testing.T) {
-			o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+			o := newOrigin(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Link", "</style.css>; rel=preload")
 				w.WriteHeader(http.StatusEarlyHints)
 				w.Header().Del("Link")

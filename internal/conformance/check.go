@@ -190,7 +190,7 @@ func (w *world) unwanted(x *exchange, o core.Outcome, want Want) string {
 		}
 	}
 	ours := ours(x.header)
-	for _, param := range strings.Fields(want.Cache) {
+	for param := range strings.FieldsSeq(want.Cache) {
 		if name, most, ok := strings.Cut(param, "<"); ok {
 			if got, err := strconv.Atoi(ours[name]); err != nil || got >= number(most) {
 				return fmt.Sprintf("Cache-Status %v, want %s", ours, param)

@@ -21,7 +21,7 @@ func Differential(t *testing.T, seed uint64, one, two Host) {
 	for i, route := range routes() {
 		t.Run(route.ID, func(t *testing.T) {
 			t.Parallel()
-			script := generate(rand.New(rand.NewPCG(seed, uint64(i))), one, two) //nolint:gosec // repeatable
+			script := generate(rand.New(rand.NewPCG(seed, uint64(i))), one, two)
 			compare(t, seed, script, func() [2]*player {
 				return [2]*player{newPlayer(t, one, route, inMemory()), newPlayer(t, two, route, inMemory())}
 			}, (*player).play)
@@ -36,7 +36,7 @@ func Transparent(t *testing.T, seed uint64, h Host) {
 	for i, route := range routes() {
 		t.Run(route.ID, func(t *testing.T) {
 			t.Parallel()
-			script := generate(rand.New(rand.NewPCG(seed, uint64(i))), h) //nolint:gosec // repeatable
+			script := generate(rand.New(rand.NewPCG(seed, uint64(i))), h)
 			for n := range script {
 				r := &script[n].request
 				r.Target = unique(r.Target, n) // nothing is answered from what is stored

@@ -3,7 +3,6 @@ package conformance
 import (
 	"bytes"
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -18,7 +17,7 @@ import (
 )
 
 // silent is the logger of the gates.
-var silent = slog.New(slog.NewTextHandler(io.Discard, nil))
+var silent = slog.New(slog.DiscardHandler)
 
 // Run runs every case that the host is capable of, in memory and on a Redis server that it starts.
 func Run(t *testing.T, h Host) {

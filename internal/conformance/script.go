@@ -78,12 +78,11 @@ type run struct {
 
 // Origin is the handler behind the cache, and the record of its runs.
 type Origin struct {
-	mu    sync.Mutex
-	next  []Script // of the coming runs, one each
-	then  Script   // of those after them
-	open  bool     // holds nobody any more
-	runs  []*run
-	ended time.Time // when the last run ended
+	mu   sync.Mutex
+	next []Script // of the coming runs, one each
+	then Script   // of those after them
+	open bool     // holds nobody any more
+	runs []*run
 }
 
 // does says what the next runs do, one script each, and what all after them do.
@@ -117,13 +116,6 @@ func (o *Origin) count() (runs, running int) {
 		}
 	}
 	return len(o.runs), running
-}
-
-// lastEnd is when a run ended last.
-func (o *Origin) lastEnd() time.Time {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.ended
 }
 
 // run returns a copy of a run.
@@ -164,10 +156,10 @@ func (o *Origin) begin(c Call) *run {
 	return r
 }
 
-func (o *Origin) end(r *run, ctx context.Context) {
+func (o *Origin) end(ctx context.Context, r *run) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	r.ended, r.left, o.ended = true, ctx.Err(), time.Now()
+	r.ended, r.left = true, ctx.Err()
 }
 
 // wrote records what a run writes, before it does.
@@ -199,18 +191,18 @@ func (o *Origin) Handle(c Call) error {
 	if s.Stream {
 		o.prepare(c, r)
 		c.Stream(func(w StreamWriter) {
-			defer o.end(r, ctx)
+			defer o.end(ctx, r)
 			o.stream(ctx, w, r)
 		})
 		return nil
 	}
 	if s.Hijack {
 		return c.Hijack(func(conn net.Conn) {
-			defer o.end(r, ctx)
+			defer o.end(ctx, r)
 			o.talk(conn)
 		})
 	}
-	defer o.end(r, ctx)
+	defer o.end(ctx, r)
 	if s.Hold {
 		<-r.release
 	}
@@ -234,6 +226,7 @@ func (s *Script) fail(at When) {
 		runtime.Goexit()
 	case s.Abort:
 		panic(http.ErrAbortHandler)
+	default: // nothing goes wrong here
 	}
 }
 

@@ -89,9 +89,9 @@ func soon(s Script) Script {
 }
 
 // forEach makes a case of each of several words.
-func forEach[T any](of []T, make func(T) Case) (cases []Case) {
+func forEach[T any](of []T, one func(T) Case) (cases []Case) {
 	for _, v := range of {
-		c := make(v)
+		c := one(v)
 		c.ID = fmt.Sprintf("%s/%v", c.ID, v)
 		cases = append(cases, c)
 	}

@@ -171,7 +171,7 @@ func (s Close) take(w *world) { w.closeGate(s.At) }
 // Pass lets time pass while something goes on that must not change by it.
 type Pass time.Duration
 
-func (s Pass) take(w *world) { <-time.After(time.Duration(s)) }
+func (s Pass) take(*world) { <-time.After(time.Duration(s)) }
 
 // Again sends a request over and over until the handler has run so many times. Every response must be as wanted.
 type Again struct {
