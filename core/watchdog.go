@@ -47,7 +47,11 @@ func (f *flight) oversee(gr *grant) (more bool) {
 	}
 
 	if c.result != resultStored {
-		gr.settled <- g.settle(gr, c)
+		v := g.settle(gr, c)
+		if c.result == resultUncacheable {
+			f.shutDown() // before the winner's client is answered: its next request looks for itself
+		}
+		gr.settled <- v
 		switch c.result {
 		case resultUncacheable:
 			f.close(tidings{kind: tidingsParallel})
