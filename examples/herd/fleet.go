@@ -153,8 +153,11 @@ func (f *fleet) warmUp(ctx context.Context, patience time.Duration) error {
 		for j := range errs {
 			all.Go(func() {
 				a := ask(ctx, w.Addr, fmt.Sprintf("%swarm-up-%d-%d", pathCold, i, j), patience)
-				if a.err != nil || a.status != http.StatusOK {
-					errs[j] = fmt.Errorf("warm-up: status %d, error %v", a.status, a.err)
+				switch {
+				case a.err != nil:
+					errs[j] = fmt.Errorf("warm-up: %w", a.err)
+				case a.status != http.StatusOK:
+					errs[j] = fmt.Errorf("warm-up: status %d", a.status)
 				}
 			})
 		}

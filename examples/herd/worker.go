@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -178,9 +179,7 @@ func (s *shop) count(commands *commandCounter, gate *core.Gate) counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := counters{Computations: make(map[string]int), Commands: commands.n.Load(), Events: make(map[string]int)}
-	for path, n := range s.computations {
-		c.Computations[path] = n
-	}
+	maps.Copy(c.Computations, s.computations)
 	stats := gate.Stats()
 	for event, n := range stats.Events {
 		c.Events[event] = int(n)

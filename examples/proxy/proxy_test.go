@@ -479,13 +479,12 @@ func TestCaching(t *testing.T) {
 	})
 }
 
-func post(t *testing.T, p *proxy, path string, want int) received {
+func post(t *testing.T, p *proxy, path string, want int) {
 	t.Helper()
 	resp := send(t, request(t, "POST", "http://"+p.adminAddr+path, ""))
 	if resp.StatusCode != want {
 		t.Errorf("POST %s: %d %s, want %d", path, resp.StatusCode, resp.body, want)
 	}
-	return resp
 }
 
 func TestFlags(t *testing.T) {
