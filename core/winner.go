@@ -37,12 +37,18 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.E
 	ctx := context.WithValue(context.WithoutCancel(x.Context()), insideKey{m.gate}, true)
 	ctx = context.WithValue(ctx, hintsKey{}, h)
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	if m.cfg.HoldCancels {
 		ctx, cancel = context.WithTimeout(ctx, m.cfg.HoldFor)
-		defer cancel()
 	}
-	res := x.Run(host.Call{
+	var res host.Result
+	defer func() {
+		// A response that went straight to the client may still be on its way: Fiber sends a stream after the
+		// handler has returned, and what it reads from may hang on this context.
+		if !res.Passed {
+			cancel()
+		}
+	}()
+	res = x.Run(host.Call{
 		Context: ctx,
 		Method:  http.MethodGet,
 		Drop:    slices.Concat(notForEverybody, m.hidden),
