@@ -295,20 +295,24 @@ func (m *memory) invalidate(_ context.Context, base string) error {
 	return nil
 }
 
-// sweep forgets what has ended, now and then.
+// sweep forgets what has ended, of a few keys at a time: ranging over a map begins anywhere, so all get their turn. What the
+// cache has evicted is forgotten as well, which bounds the bookkeeping by the bytes too.
 func (m *memory) sweep(now int64) {
-	if now-m.swept < time.Second.Microseconds() {
-		return
-	}
-	m.swept = now
+	left := 4
 	for base, k := range m.keys {
 		for loc, l := range k.variants {
+			if _, there := m.entries.GetEntryQuietly(loc); !there {
+				l.stored = 0
+			}
 			if l.ended(now) {
 				delete(k.variants, loc)
 			}
 		}
 		if len(k.variants) == 0 {
 			delete(m.keys, base)
+		}
+		if left--; left == 0 {
+			return
 		}
 	}
 }
