@@ -14,6 +14,9 @@ COUNT    ?= 1
 LINT_VERSION := 2.12.2
 LINT_MODULE  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 TOOLS        := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/herdgate/tools
+# One cache for each checkout: the linter remembers findings by content, with the path where it first saw
+# it, and the rules of .golangci.yml go by path.
+LINT_CACHE   := $(TOOLS)/lint-$(shell printf %s '$(CURDIR)' | cksum | cut -d ' ' -f 1)
 
 # What `make newest` upgrades.
 NEWEST := github.com/redis/go-redis/v9 github.com/gin-gonic/gin github.com/labstack/echo/v4 \
@@ -62,7 +65,7 @@ lint:
 	if [ -z "$$bin" ]; then \
 		echo "building golangci-lint $(LINT_VERSION) into $(TOOLS)"; \
 		GOBIN="$(TOOLS)" go install $(LINT_MODULE)@v$(LINT_VERSION); bin="$(TOOLS)/golangci-lint"; fi; \
-	echo "golangci-lint run"; "$$bin" run ./...
+	echo "golangci-lint run"; GOLANGCI_LINT_CACHE="$(LINT_CACHE)" "$$bin" run ./...
 
 ## fmt: format all Go code
 fmt:

@@ -46,7 +46,6 @@ type memory struct {
 
 	mu      sync.Mutex
 	keys    map[string]*memoryKey // by base
-	swept   int64                 // µs
 	granted int64                 // µs: the last grant
 	deliver func(loc string, why result)
 }
