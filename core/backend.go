@@ -57,9 +57,12 @@ type backend interface {
 type stored struct {
 	entry  *entry.Entry
 	record *entry.Record
-	head   string // the raw head as seen, for acquire: whether somebody stored since
+	seen   []byte // the raw head as seen, for acquire: whether somebody stored since
 	size   int
 }
+
+// head is the head of what was seen, "" if there was nothing.
+func (s stored) head() string { return string(s.seen) }
 
 // place is where the response to a request belongs: the key's base location, or the
 // location of one of its variants.

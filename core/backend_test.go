@@ -130,7 +130,7 @@ func TestOneHolder(t *testing.T) {
 		if a := ask(t, b, query{lease: testLease(p)}); a.state != stateChanged {
 			t.Fatalf("acquire after a store that the caller has not seen: %+v, want changed", a)
 		}
-		win(t, b, testLease(p), look(t, b, p.loc()).head)
+		win(t, b, testLease(p), look(t, b, p.loc()).head())
 	})
 }
 
@@ -312,9 +312,9 @@ func TestCrossStoreIsMonotonic(t *testing.T) {
 		wantBody(t, b, variant.loc(), "late")
 
 		// The other way round: the later grant stores first.
-		head := look(t, b, variant.loc()).head
+		head := look(t, b, variant.loc()).head()
 		early = win(t, b, testLease(variant), head)
-		record := look(t, b, base.loc()).head
+		record := look(t, b, base.loc()).head()
 		late = win(t, b, testLease(base), record)
 		c = keep(late, "later")
 		c.at = variant
@@ -358,7 +358,7 @@ func TestUncacheableMark(t *testing.T) {
 			t.Fatalf("finish: %v", v)
 		}
 		wantBody(t, b, p.loc(), "cacheable now")
-		win(t, b, testLease(p), look(t, b, p.loc()).head) // the mark is cleared
+		win(t, b, testLease(p), look(t, b, p.loc()).head()) // the mark is cleared
 	})
 }
 

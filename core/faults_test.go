@@ -35,7 +35,7 @@ func processOn(t *testing.T, client redis.UniversalClient, namespace string, opt
 // base is the base location of a target on the process's only route.
 func (p process) base(target string) string {
 	for _, r := range p.gate.recipes {
-		return p.gate.base(r.keyOf(Key{Host: "shop.example", Target: target}))
+		return p.gate.base(r.key(nil, Key{Host: "shop.example", Target: target}))
 	}
 	return ""
 }

@@ -31,7 +31,6 @@ type Gate struct {
 	waiting     atomic.Int64
 	maxWaiters  int64
 	refreshes   chan struct{}
-	reads       reads
 	varies      *otter.Cache[string, []string] // key hash -> what its responses vary on
 
 	ctx    context.Context // of everything that goes on off the requests
@@ -177,7 +176,7 @@ func (g *Gate) Invalidate(ctx context.Context, key Key) error {
 	g.mu.Unlock()
 	var errs []error
 	for _, r := range recipes {
-		base := g.base(r.keyOf(key))
+		base := g.base(r.key(nil, key))
 		if err := g.backend.invalidate(ctx, base); err != nil {
 			errs = append(errs, err)
 			continue

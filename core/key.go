@@ -42,8 +42,24 @@ func (f frames) list(list []string) frames {
 
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:])
+	var text [hashLen]byte
+	hex.Encode(text[:], sum[:])
+	return string(text[:])
 }
+
+const hashLen = 2 * sha256.Size
+
+// base is the base location of a canonical key. The hash in it is hashOf(base).
+func (g *Gate) base(key frames) string {
+	sum := sha256.Sum256(key)
+	var room [256]byte
+	b := append(append(room[:0], g.namespace...), ":v1:{"...)
+	b = append(hex.AppendEncode(b, sum[:]), '}')
+	return string(b)
+}
+
+// hashOf returns the hash of a key out of its base location, without a copy.
+func hashOf(base string) string { return base[len(base)-1-hashLen : len(base)-1] }
 
 // recipe is how a route makes keys. Two routes with the same recipe share entries.
 type recipe struct {
@@ -78,15 +94,15 @@ func newRecipe(cfg *route.Config, isCredential func(string) bool) recipe {
 	return r
 }
 
-// key returns the canonical key: everything that tells one resource from another, framed. Values that may be
+// key appends the canonical key to f: everything that tells one resource from another, framed. Values that may be
 // secret are hashed.
-func (r *recipe) key(k Key) string {
-	f := make(frames, 0, 64+len(k.Host)+len(k.Target))
+func (r *recipe) key(f frames, k Key) frames {
 	f = f.add(r.fingerprint)
 	f = f.add(canonicalHost(k.Host))
-	path, query, hasQuery := strings.Cut(k.Target, "?")
-	if hasQuery {
-		query = "?" + r.query(query)
+	path, raw, hasQuery := strings.Cut(k.Target, "?")
+	query := k.Target[len(path):]
+	if hasQuery && r.narrows() {
+		query = "?" + r.query(raw)
 	}
 	f = f.add(path).add(query)
 	if r.keyBy {
@@ -95,8 +111,11 @@ func (r *recipe) key(k Key) string {
 	for _, name := range r.secret {
 		f = f.add(digest(string(frames{}.list(k.Header[name]))))
 	}
-	return string(f)
+	return f
 }
+
+// narrows reports whether the route leaves something of the query out of the key.
+func (r *recipe) narrows() bool { return len(r.keyQuery) > 0 || len(r.ignoreQuery) > 0 }
 
 // canonicalHost lower-cases a host and drops a default port.
 func canonicalHost(h string) string {
@@ -111,7 +130,7 @@ func canonicalHost(h string) string {
 // url.ParseQuery makes of odd ones is not what every handler makes of them; a pair whose name cannot be
 // decoded always stays.
 func (r *recipe) query(raw string) string {
-	if len(r.keyQuery) == 0 && len(r.ignoreQuery) == 0 || raw == "" {
+	if !r.narrows() || raw == "" {
 		return raw
 	}
 	type pair struct{ name, raw string }

@@ -135,7 +135,7 @@ func (m *memory) acquire(_ context.Context, q query) (answer, error) {
 	if at.lock.expires > now && at.claim.expires > now && at.claim.token == at.lock.token {
 		return answer{state: stateHeld, remains: micros(at.lock.expires - now)}, nil
 	}
-	if v, _ := m.read(context.Background(), loc); v.head != q.seen {
+	if v, _ := m.read(context.Background(), loc); v.head() != q.seen {
 		return answer{state: stateChanged}, nil
 	}
 	if q.variant != "" {
@@ -250,11 +250,11 @@ func (m *memory) store(l lease, c completion, at *memoryLoc, now int64) verdict 
 	at.marks[l.class], at.fails[l.class] = memoryCount{}, memoryCount{}
 	expires := now + max(c.ttl, time.Millisecond).Microseconds()
 	there.stored = expires
-	m.put(c.at.loc(), stored{entry: c.entry, head: head(c.entry.Token, c.entry.Grant), size: weight(c.entry)}, expires)
+	m.put(c.at.loc(), stored{entry: c.entry, seen: head(c.entry.Token, c.entry.Grant), size: weight(c.entry)}, expires)
 	// A response that did not vary and was granted later stays: the record must not send its readers to an older one.
 	if v, _ := m.read(context.Background(), l.base); len(c.at.names) > 0 && (v.entry == nil || v.entry.Grant <= l.grant) {
 		r := &entry.Record{Grant: l.grant, Token: l.token, Names: c.at.names}
-		m.put(l.base, stored{record: r, head: head(r.Token, r.Grant), size: len(namesPart(r.Names))}, expires)
+		m.put(l.base, stored{record: r, seen: head(r.Token, r.Grant), size: len(namesPart(r.Names))}, expires)
 	}
 	return verdictDone
 }
@@ -341,7 +341,7 @@ func jitter(d time.Duration) time.Duration {
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-func head(t token, grant int64) string { return fmt.Sprintf("%d %x", grant, t) }
+func head(t token, grant int64) []byte { return fmt.Appendf(nil, "%d %x", grant, t) }
 
 func weight(e *entry.Entry) int {
 	n := len(e.Key) + len(e.Body)

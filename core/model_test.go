@@ -184,7 +184,7 @@ func (m *model) ask(ctx context.Context, w *worker) {
 				m.t.Fatal(err)
 			}
 		}
-		w.asked = query{lease: l, seen: got.head, waits: m.rng.IntN(2) == 0, hasStale: m.rng.IntN(2) == 0}
+		w.asked = query{lease: l, seen: got.head(), waits: m.rng.IntN(2) == 0, hasStale: m.rng.IntN(2) == 0}
 		w.phase = "asking"
 	}
 	fault := m.rng.IntN(8)

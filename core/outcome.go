@@ -51,6 +51,19 @@ const (
 
 type outcomeKey struct{}
 
+// outcomeContext is a request's context with its outcome.
+type outcomeContext struct {
+	context.Context
+	outcome Outcome
+}
+
+func (c *outcomeContext) Value(key any) any {
+	if key == (outcomeKey{}) {
+		return &c.outcome
+	}
+	return c.Context.Value(key)
+}
+
 // OutcomeOf returns the outcome of the request that ctx belongs to, the zero Outcome if none of this
 // module's middleware saw it. It is complete once the middleware has returned; inside the handler only Role and Cause are set.
 // It is for adapters, which export it as Outcome.

@@ -14,7 +14,7 @@ type reads struct {
 }
 
 type sharedRead struct {
-	done chan struct{} // closed when got and err are set
+	done chan struct{} // closed when got and err are set; nil until somebody waits for it
 	got  stored
 	err  error
 	next *sharedRead // for those who come while this one is under way
@@ -22,38 +22,46 @@ type sharedRead struct {
 	inherited bool // err is that of the read before
 }
 
+// ended returns what a waiter waits for. The caller holds reads.mu.
+func (s *sharedRead) ended() <-chan struct{} {
+	if s.done == nil {
+		s.done = make(chan struct{})
+	}
+	return s.done
+}
+
 // do returns what read returns for loc, asked by whoever leads. It returns early with the cause of ctx.
-func (r *reads) do(ctx context.Context, loc string, read func(context.Context) (stored, error)) (stored, error) {
+func (r *reads) do(ctx context.Context, loc string, read func(context.Context, string) (stored, error)) (stored, error) {
 	r.mu.Lock()
 	current, busy := r.now[loc]
 	if !busy {
 		if r.now == nil {
 			r.now = make(map[string]*sharedRead)
 		}
-		current = &sharedRead{done: make(chan struct{})}
+		current = &sharedRead{}
 		r.now[loc] = current
 		r.mu.Unlock()
 		r.lead(ctx, loc, current, read)
 		return current.got, current.err
 	}
-	next, leads := current.next, false
-	if next == nil {
-		next, leads = &sharedRead{done: make(chan struct{})}, true
+	if current.next == nil {
+		next := &sharedRead{}
 		current.next = next
-	}
-	r.mu.Unlock()
-
-	if leads {
-		<-current.done // bounded: a read is
+		ended := current.ended()
+		r.mu.Unlock()
+		<-ended // bounded: a read is
 		if err := current.err; err != nil && !current.inherited {
 			next.inherited = true // who has waited for one budget does not wait for a second
-			read = func(context.Context) (stored, error) { return stored{}, err }
+			read = func(context.Context, string) (stored, error) { return stored{}, err }
 		}
 		r.lead(ctx, loc, next, read)
 		return next.got, next.err
 	}
+	next := current.next
+	ended := next.ended()
+	r.mu.Unlock()
 	select {
-	case <-next.done:
+	case <-ended:
 		return next.got, next.err
 	case <-ctx.Done():
 		return stored{}, ctx.Err()
@@ -61,10 +69,10 @@ func (r *reads) do(ctx context.Context, loc string, read func(context.Context) (
 }
 
 // lead asks for everybody: the leader's client may leave, the GET goes on.
-func (r *reads) lead(ctx context.Context, loc string, s *sharedRead, read func(context.Context) (stored, error)) {
+func (r *reads) lead(ctx context.Context, loc string, s *sharedRead, read func(context.Context, string) (stored, error)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readBudget)
 	defer cancel()
-	s.got, s.err = read(ctx)
+	s.got, s.err = read(ctx, loc)
 
 	r.mu.Lock()
 	if s.next != nil {
@@ -72,6 +80,9 @@ func (r *reads) lead(ctx context.Context, loc string, s *sharedRead, read func(c
 	} else {
 		delete(r.now, loc)
 	}
+	done := s.done
 	r.mu.Unlock()
-	close(s.done)
+	if done != nil {
+		close(done)
+	}
 }

@@ -100,6 +100,7 @@ type redisBackend struct {
 	end    func() error
 	clock  *fleetClock
 	inbox  *inbox
+	reads  reads
 }
 
 func (b *redisBackend) announcements(deliver func(loc string, why result)) { b.inbox.deliver = deliver }
@@ -116,6 +117,11 @@ func (b *redisBackend) now() int64 {
 }
 
 func (b *redisBackend) read(ctx context.Context, loc string) (stored, error) {
+	return b.reads.do(ctx, loc, b.get)
+}
+
+// get is a read that is not shared.
+func (b *redisBackend) get(ctx context.Context, loc string) (stored, error) {
 	if _, known := b.clock.now(); !known { // once per process, before the first entry is judged
 		t, err := b.client.Time(ctx).Result()
 		if err != nil && !isReply(err) {
@@ -135,14 +141,14 @@ func (b *redisBackend) read(ctx context.Context, loc string) (stored, error) {
 		return stored{}, err
 	}
 	s := decode(raw)
-	if s.entry == nil && s.record == nil && s.head != "" && dropScript.Run(ctx, b.client, []string{loc}, s.head).Err() == nil {
-		s.head = "" // damaged: scripts would go on comparing with it
+	if s.entry == nil && s.record == nil && len(s.seen) > 0 && dropScript.Run(ctx, b.client, []string{loc}, s.head()).Err() == nil {
+		s.seen = nil // damaged: scripts would go on comparing with it
 	}
 	return s, nil
 }
 
 func decode(raw []byte) stored {
-	s := stored{head: entry.Head(raw), size: len(raw)}
+	s := stored{seen: raw[:min(len(raw), entry.HeadLen)], size: len(raw)}
 	if entry.IsRecord(raw) {
 		s.record, _ = entry.DecodeRecord(raw)
 		return s

@@ -32,8 +32,9 @@ func (m *middleware) serve(x host.Exchange) {
 		x.Run(host.Call{Passing: func(string) string { return "" }})
 		return
 	}
-	o := &Outcome{}
-	x.SetContext(context.WithValue(x.Context(), outcomeKey{}, o))
+	ctx := &outcomeContext{Context: x.Context()}
+	o := &ctx.outcome
+	x.SetContext(ctx)
 	defer m.record(o)
 
 	// Not ours: straight to the handler.
@@ -77,7 +78,7 @@ func (m *middleware) serve(x host.Exchange) {
 				return
 			}
 			if rq.mayHaveStale(copied, copied.Stale, now) {
-				m.serveStale(rq, o, &flight{m: m, place: p, seen: got.head, budget: lookBudget - time.Since(looks)}, copied)
+				m.serveStale(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - time.Since(looks)}, copied)
 				return
 			}
 		}
@@ -88,7 +89,7 @@ func (m *middleware) serve(x host.Exchange) {
 
 		// Nothing to serve: take part in computing it.
 		s := m.newSeat(rq, copied, deadline)
-		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head, budget: lookBudget - time.Since(looks)}, s)
+		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - time.Since(looks)}, s)
 		switch t.kind {
 		case tidingsElected:
 			m.compute(rq, o, t.grant, copied)
@@ -186,17 +187,15 @@ func (m *middleware) view(x host.Exchange) (*request, bool) {
 			k.Header[name] = x.Values(name)
 		}
 	}
-	rq := &request{x: x, key: m.recipe.key(k), chosen: m.recipe.chosen(x), credentials: m.uncovered(x), hidden: m.hidden, set: m.reducedCookie(x)}
-	rq.hash = digest(rq.key)
-	rq.base = m.gate.base(rq.hash)
+	var room [256]byte // on the stack: a longer key costs an allocation more
+	key := m.recipe.key(room[:0], k)
+	rq := &request{x: x, key: string(key), base: m.gate.base(key), chosen: m.recipe.chosen(x), credentials: m.uncovered(x), hidden: m.hidden, set: m.reducedCookie(x)}
+	rq.hash = hashOf(rq.base)
 	if rq.credentials != rfc9111.NoCredentials {
 		rq.class = credentialed
 	}
 	return rq, true
 }
-
-// base is the base location of a key.
-func (g *Gate) base(hash string) string { return g.namespace + ":v1:{" + hash + "}" }
 
 // place is where the response to the request belongs if it varies on these headers.
 func (rq *request) place(names []string) place {
@@ -232,7 +231,7 @@ func (g *Gate) computing(p place) bool {
 func (g *Gate) look(rq *request) (place, stored, error) {
 	p := g.placeOf(rq)
 	for range 2 {
-		got, err := g.reads.do(rq.x.Context(), p.loc(), func(ctx context.Context) (stored, error) { return g.backend.read(ctx, p.loc()) })
+		got, err := g.backend.read(rq.x.Context(), p.loc())
 		if err != nil || got.record == nil {
 			return p, got, err
 		}

@@ -94,7 +94,7 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.E
 	if res.Flaw != "" { // its own client gets it as it is: a body that falls short of its length, trailers
 		fields = headers.Diff(res.Before, res.After)
 	}
-	m.answer(rq, o, res.Status, fields, e.Body)
+	m.answer(rq, o, res.Status, fields, "", e.Body)
 }
 
 // await waits for what became of the report, but not longer than a request may be blocked on Redis.
@@ -199,17 +199,16 @@ func (m *middleware) reply(rq *request, o *Outcome, e *entry.Entry) {
 	now := m.gate.backend.now()
 	age := e.AgeAt(now)
 	o.TTL, o.Status = e.FreshAt(now), e.Status
-	fields := make([]headers.Field, len(e.Header), len(e.Header)+1)
-	copy(fields, e.Header)
+	shown := ""
 	if o.Role == RoleHit || o.Role == RoleStale || e.Age > 0 {
-		fields = append(fields, headers.Field{Op: headers.Set, Name: "Age", Value: strconv.FormatInt(int64(age/time.Second), 10)})
+		shown = strconv.FormatInt(int64(age/time.Second), 10)
 	}
-	m.answer(rq, o, e.Status, fields, e.Body)
+	m.answer(rq, o, e.Status, e.Header, shown, e.Body)
 }
 
 // answer sends a whole response, or 304 to a client that has it already (RFC 9110 13.1).
-func (m *middleware) answer(rq *request, o *Outcome, status int, fields []headers.Field, body []byte) {
-	r := host.Reply{Status: status, Header: fields, Body: body, CacheStatus: o.cacheStatus()}
+func (m *middleware) answer(rq *request, o *Outcome, status int, fields []headers.Field, age string, body []byte) {
+	r := host.Reply{Status: status, Header: fields, Age: age, Body: body, CacheStatus: o.cacheStatus()}
 	if status == http.StatusOK && rfc9111.NotModified(
 		rq.x.Values("If-None-Match"), rq.x.Values("If-Modified-Since"), headers.Get(fields, "Etag"), headers.Get(fields, "Last-Modified"), time.Now()) {
 		r.Status, r.Body = http.StatusNotModified, nil
@@ -217,6 +216,3 @@ func (m *middleware) answer(rq *request, o *Outcome, status int, fields []header
 	}
 	rq.x.Reply(r)
 }
-
-// keyOf is the hash of the key that the recipe makes of k.
-func (r *recipe) keyOf(k Key) string { return digest(r.key(k)) }

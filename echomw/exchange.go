@@ -20,10 +20,7 @@ type exchange struct {
 
 func (x *exchange) Native() any { return x.c }
 
-func (x *exchange) SetContext(ctx context.Context) {
-	x.HTTP = x.HTTP.WithContext(ctx)
-	x.c.SetRequest(x.HTTP)
-}
+func (x *exchange) SetContext(ctx context.Context) { *x.HTTP = *x.HTTP.WithContext(ctx) }
 
 // HeadIsGet is never certain: Echo routes HEAD apart, to a handler that may be another one.
 func (x *exchange) HeadIsGet() bool { return false }

@@ -15,6 +15,9 @@ func (x *exchange) Reply(reply host.Reply) {
 	resp := x.c.Response()
 	resp.ResetBody()
 	apply(&resp.Header, reply.Header)
+	if reply.Age != "" {
+		resp.Header.Set("Age", reply.Age)
+	}
 	addCacheStatus(&resp.Header, reply.CacheStatus)
 	if reply.Status != 0 {
 		resp.SetStatusCode(reply.Status)

@@ -18,10 +18,7 @@ type exchange struct {
 
 func (x *exchange) Native() any { return x.c }
 
-func (x *exchange) SetContext(ctx context.Context) {
-	x.HTTP = x.HTTP.WithContext(ctx)
-	x.c.Request = x.HTTP
-}
+func (x *exchange) SetContext(ctx context.Context) { *x.HTTP = *x.HTTP.WithContext(ctx) }
 
 // HeadIsGet is never certain: Gin routes HEAD apart, to a handler that may be another one.
 func (x *exchange) HeadIsGet() bool { return false }

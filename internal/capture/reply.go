@@ -20,7 +20,17 @@ import (
 func Write(w http.ResponseWriter, method string, reply host.Reply) {
 	h := w.Header()
 	headers.Apply(h, reply.Header)
-	addCacheStatus(h, reply.CacheStatus)
+	values := make([]string, 3) // of the three headers below, in one allocation
+	if reply.Age != "" {
+		h["Age"] = one(values, 0, reply.Age)
+	}
+	switch {
+	case reply.CacheStatus == "":
+	case len(h["Cache-Status"]) == 0:
+		h["Cache-Status"] = one(values, 1, reply.CacheStatus)
+	default:
+		addCacheStatus(h, reply.CacheStatus)
+	}
 	if reply.Status == 0 {
 		return
 	}
@@ -32,7 +42,7 @@ func Write(w http.ResponseWriter, method string, reply host.Reply) {
 		bodiless && len(reply.Body) == 0:
 		h.Del("Content-Length")
 	default:
-		h["Content-Length"] = []string{strconv.Itoa(len(reply.Body))}
+		h["Content-Length"] = one(values, 2, strconv.Itoa(len(reply.Body)))
 	}
 	if _, typed := h["Content-Type"]; method == http.MethodHead && !typed && h.Get("Content-Encoding") == "" && len(reply.Body) > 0 {
 		h.Set("Content-Type", http.DetectContentType(reply.Body)) // what net/http does when it sees the body of a GET
@@ -41,6 +51,12 @@ func Write(w http.ResponseWriter, method string, reply host.Reply) {
 	if !bodiless && len(reply.Body) > 0 {
 		_, _ = w.Write(reply.Body) // the client has left: nobody is interested
 	}
+}
+
+// one returns the one header value that is kept at values[i]. A later append to it moves.
+func one(values []string, i int, value string) []string {
+	values[i] = value
+	return values[i : i+1 : i+1]
 }
 
 func hasTrailers(h http.Header) bool {

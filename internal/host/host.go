@@ -91,5 +91,6 @@ type Reply struct {
 	Status      int
 	Header      []headers.Field // applied to the header as outer middleware left it
 	Body        []byte          // shared: not to be modified, not to be kept
+	Age         string          // replaces that of Header; "" for none
 	CacheStatus string          // added to those of Header; "" for none
 }
