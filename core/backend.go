@@ -96,9 +96,12 @@ type lease struct {
 	place
 	token token
 	grant int64 // fleet time at which it was granted
-	class class
-	lock  time.Duration // lifetime of the lock
-	hold  time.Duration // hold cap: the claim lives as long as this and one lock more
+	// generation is that of the variants that the winner may store; an invalidation ends it. "" in memory, where nothing
+	// forgets a variant before it is gone.
+	generation string
+	class      class
+	lock       time.Duration // lifetime of the lock
+	hold       time.Duration // hold cap: the claim lives as long as this and one lock more
 }
 
 // query is what acquire asks.
@@ -126,7 +129,9 @@ type answer struct {
 	remains time.Duration // held: of the lock; uncacheable, failing: of that state
 	claimed bool          // uncacheable: the response may be stored if it has become cacheable
 	grant   int64         // won, or claimed: fleet time in µs
-	reason  string        // no lock: what the backend said
+
+	generation string // likewise
+	reason     string // no lock: what the backend said
 }
 
 // tenure is what extend found.

@@ -510,7 +510,7 @@ func keysOf(t *testing.T, c *redis.Client, p process) (base, variant string, all
 			all = append(all, at+suffix)
 		}
 	}
-	return base, variant, append(all, base+":idx")
+	return base, variant, append(all, base+":idx", base+":gen")
 }
 
 // Values of another type in our places, as another program might have left them, cost a computation and nothing else.
@@ -566,6 +566,54 @@ func TestWrongTypesHeal(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Redis may evict the index of a key's variants before these: hits do not touch it. An invalidation reaches them all the same, and
+// whoever computes one of them.
+func TestInvalidateReachesForgottenVariants(t *testing.T) {
+	c := redistest.Shared(t).Client()
+	ns := unique("forgotten")
+	knows, other := processOn(t, c, ns), processOn(t, c, ns)
+	var o origin
+	get("/", o.varied(0, "older")).send(knows.serve).want(t, RoleWinner, "older")
+	get("/", o.varied(0, "never")).send(other.serve).want(t, RoleHit, "older")
+	base := knows.base("/")
+	if n := c.Del(t.Context(), base+":idx").Val(); n != 1 {
+		t.Fatal("no index to evict")
+	}
+	if err := other.gate.Invalidate(t.Context(), Key{Host: "shop.example", Target: "/"}); err != nil {
+		t.Fatal(err)
+	}
+	get("/", o.varied(0, "newer")).send(knows.serve).want(t, RoleWinner, "newer")
+	get("/", o.varied(0, "never")).send(other.serve).want(t, RoleHit, "newer")
+
+	// And while a variant is being computed.
+	if err := other.gate.Invalidate(t.Context(), Key{Host: "shop.example", Target: "/"}); err != nil {
+		t.Fatal(err)
+	}
+	begun, end := make(chan struct{}), make(chan struct{})
+	slow := get("/", func(_ context.Context, p *page) {
+		close(begun)
+		<-end
+		p.header.Set("Vary", "X-Lang")
+		p.write(200, "older again")
+	})
+	done := slow.start(other.serve) // its hits have taught it what the key varies on
+	<-begun
+	evicted := c.Del(t.Context(), base+":idx").Val()
+	err := knows.gate.Invalidate(t.Context(), Key{Host: "shop.example", Target: "/"})
+	close(end)
+	<-done
+	if evicted != 1 || err != nil {
+		t.Fatalf("%d indices evicted, invalidation: %v", evicted, err)
+	}
+	slow.want(t, RoleWinner, "older again")
+	if slow.out.Stored {
+		t.Error("what was computed before the invalidation was stored")
+	}
+	get("/", o.varied(0, "newest")).send(other.serve).want(t, RoleWinner, "newest")
+	get("/", o.varied(0, "never")).send(knows.serve).want(t, RoleHit, "newest")
+	unlocked(t, c, ns)
 }
 
 // What is damaged is a miss, and replaced.

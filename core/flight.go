@@ -116,7 +116,7 @@ func (f *flight) take(s *seat) bool {
 		return false
 	}
 	s.at = f.seats.PushBack(s)
-	if front := f.seats.Front().Value.(*seat); s.deadline.Before(front.deadline) {
+	if front := f.seats.Front().Value.(*seat); front == s || s.deadline.Before(front.deadline) {
 		f.nudge()
 	}
 	return true
@@ -280,11 +280,12 @@ func (f *flight) run() {
 			why = causeAfterFailure
 		default: // held
 			f.tell(tidings{kind: tidingsLeave}, func(s *seat) bool { return !s.patient })
-			if f.refresh != nil {
-				f.refresh = nil // somebody else refreshes
+			poll = f.m.nextPoll(poll)
+			if f.refresh != nil { // somebody else refreshes
+				f.refresh = nil
+				f.linger(min(poll, found.remains))
 				continue
 			}
-			poll = f.m.nextPoll(poll)
 			switch f.await(min(poll, found.remains+time.Millisecond)) {
 			case resultStored:
 				f.reread()
@@ -330,7 +331,7 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 		})
 	}
 	gr.fleet = err == nil && found.state == stateWon
-	gr.locked, gr.grant = gr.fleet, found.grant
+	gr.locked, gr.grant, gr.generation = gr.fleet, found.grant, found.generation
 	return gr, found, err
 }
 
@@ -394,6 +395,18 @@ func (f *flight) await(pause time.Duration) result {
 		case <-f.wake:
 			timer.Stop()
 		}
+	}
+}
+
+// linger keeps a flight on the map that nobody waits for, so that not every request with a stale copy asks whether
+// the refresh is over. Whoever takes a seat ends it.
+func (f *flight) linger(pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-f.wake:
+	case <-f.news:
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 type redisClient interface {
 	redis.Scripter
 	Get(ctx context.Context, key string) *redis.StringCmd
+	MGet(ctx context.Context, keys ...string) *redis.SliceCmd
 	Set(ctx context.Context, key string, value any, ttl time.Duration) *redis.StatusCmd
 	Time(ctx context.Context) *redis.TimeCmd
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub

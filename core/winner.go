@@ -174,7 +174,10 @@ func (m *middleware) newEntry(rq *request, gr *grant, res host.Result, v rfc9111
 	if v.MustNotStale {
 		e.OverStale = 0
 	}
-	e.VaryKey = rq.place(e.Vary).vary
+	at := rq.place(e.Vary)
+	if e.VaryKey = at.vary; at.variant != "" {
+		e.Generation = gr.generation
+	}
 	if v.Reason == "" && res.After.Get("Date") == "" { // RFC 9110 6.6.1: a replay is as old as this, not new each time
 		e.Header = append(e.Header, headers.Field{Op: headers.Set, Name: "Date", Value: time.Now().UTC().Format(http.TimeFormat)})
 	}

@@ -1,5 +1,5 @@
 -- Remove every variant of a key with its claim and its lock: nothing older is served
--- or stored after this.
+-- or stored after this. Variants that the index has forgotten go with the generation.
 --
 -- KEYS  1 base   2 index
 -- Returns how many locations there were.
@@ -21,5 +21,5 @@ for _, loc in ipairs(at) do
     redis.pcall('PUBLISH', inbox, 'gave-up ' .. loc)
   end
 end
-redis.call('DEL', KEYS[2])
+redis.call('DEL', KEYS[2], KEYS[1] .. ':gen')
 return #at
