@@ -3,6 +3,7 @@ package core
 import (
 	"container/list"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -254,7 +255,8 @@ func (f *flight) run() {
 		case err != nil || found.state == stateNoLock:
 			// No fleet lock. One request of this process computes; nothing can be stored.
 			gr.fleet, gr.cause = false, causeNoRedis
-			f.m.gate.noLock(found, err)
+			f.m.gate.count(causeNoRedis)
+			f.m.gate.backend.noLock(found, err)
 			if !f.attend(gr) {
 				return
 			}
@@ -319,7 +321,7 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 	defer cancel()
 	f.budget = lookBudget
 	found, err := g.backend.acquire(ctx, query{lease: gr.lease, seen: f.seen, waits: patient, hasStale: hasStale})
-	if err != nil {
+	if err != nil && !errors.Is(err, errNotAsked) {
 		// It may have been executed, or still be under way: give back until there was something to give back.
 		unknown := gr.lease // gr goes on to whoever is elected
 		g.owned.Go(func() { // while closing too: this flight is among those that Close waits for

@@ -32,27 +32,50 @@ var errUnboundable = errors.New("herdgate: cannot bound the time that this Redis
 // *redis.ClusterClient cannot be changed from outside, so a private one is made from its
 // options; close ends it. It reads from primaries only: after a wake-up a replica
 // may not have the entry yet.
-func bounded(c redis.UniversalClient) (client redisClient, end func() error, err error) {
+//
+// Neither repeats a command after an error reply (READONLY, LOADING: go-redis would, for 100 ms and more): there is
+// nothing to wait for. After a lost connection a call is made once more, unless the user's options say never.
+func bounded(c redis.UniversalClient, t *troubles) (client *guarded, nodes func() []*node, end func() error, err error) {
 	none := func() error { return nil }
 	switch c := c.(type) {
 	case nil:
-		return nil, none, errors.New("herdgate: core.Redis needs a client, got nil")
+		return nil, nil, none, errors.New("herdgate: core.Redis needs a client, got nil")
 	case *redis.Client:
 		if c == nil {
-			return nil, none, errors.New("herdgate: core.Redis needs a client, got a nil *redis.Client")
+			return nil, nil, none, errors.New("herdgate: core.Redis needs a client, got a nil *redis.Client")
 		}
-		return c.WithTimeout(ioTimeout), none, nil
+		again := c.Options().MaxRetries > 0
+		shared := c.WithTimeout(ioTimeout)
+		own := shared.Options() // the copy that WithTimeout made, before its first use
+		own.ContextTimeoutEnabled, own.MaxRetries = true, 0
+		name := own.Addr
+		if name == failoverAddr {
+			name = "primary"
+		}
+		only := newNode(name, t)
+		return &guarded{redisClient: shared, again: again, nodeOf: func(context.Context, string) *node { return only }},
+			func() []*node { return []*node{only} }, none, nil
 	case *redis.ClusterClient:
 		if c == nil {
-			return nil, none, errors.New("herdgate: core.Redis needs a client, got a nil *redis.ClusterClient")
+			return nil, nil, none, errors.New("herdgate: core.Redis needs a client, got a nil *redis.ClusterClient")
 		}
 		opts := *c.Options()
+		again := opts.MaxRedirects > 0
 		opts.ContextTimeoutEnabled = true
 		opts.ReadTimeout, opts.WriteTimeout = ioTimeout, ioTimeout
 		opts.ReadOnly, opts.RouteByLatency, opts.RouteRandomly = false, false, false
+		opts.MaxRetries, opts.MaxRedirects = -1, clusterRedirects
+		opts.MinRetryBackoff, opts.MaxRetryBackoff = -1, -1
 		private := redis.NewClusterClient(&opts)
-		return private, private.Close, nil
+		known := newClusterNodes(private, t)
+		return &guarded{redisClient: private, again: again, nodeOf: known.of, learn: known.learn}, known.all, private.Close, nil
 	default:
-		return nil, none, fmt.Errorf("%w (%T): use *redis.Client (NewClient, NewFailoverClient) or *redis.ClusterClient", errUnboundable, c)
+		return nil, nil, none, fmt.Errorf("%w (%T): use *redis.Client (NewClient, NewFailoverClient) or *redis.ClusterClient", errUnboundable, c)
 	}
 }
+
+// failoverAddr is what go-redis has for the address of a failover client.
+const failoverAddr = "FailoverClient"
+
+// clusterRedirects is how often a command follows MOVED and ASK.
+const clusterRedirects = 3

@@ -1,0 +1,90 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+)
+
+const (
+	// slowCall is how long a call must have had before its timeout counts against Redis.
+	slowCall = 50 * time.Millisecond
+	// breakAfter is how many failures in a row open a breaker.
+	breakAfter = 5
+	// probeEvery is the pause between probes of an open breaker.
+	probeEvery = 500 * time.Millisecond
+)
+
+// A node is a Redis server, with one breaker for what reads and one for what writes: a server that takes no
+// writes still serves hits.
+type node struct {
+	name          string
+	reads, writes breaker
+}
+
+func newNode(name string, t *troubles) *node {
+	n := &node{name: name}
+	n.reads.init(name, "reads", t)
+	n.writes.init(name, "writes", t)
+	return n
+}
+
+// A breaker keeps calls from a Redis that does not answer. It counts connections that fail and calls that time out, in a row;
+// never a server's error reply (the server is there, and it answers fast), never a caller that left. Open, it
+// refuses at once. Every half second one call goes through as a probe; its success closes the breaker.
+type breaker struct {
+	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
+	probing atomic.Bool
+	slots   chan struct{}
+	probes  chan struct{}
+	t       *troubles
+}
+
+func (b *breaker) init(name, kind string, t *troubles) {
+	b.slots, b.probes, b.t = make(chan struct{}, callSlots), make(chan struct{}, probeSlots), t
+	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		Name:         kind,
+		MaxRequests:  1,
+		Timeout:      probeEvery,
+		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
+		IsSuccessful: func(err error) bool { return err == nil || isReply(err) },
+		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) || errors.Is(err, errTooBrief) },
+		OnStateChange: func(kind string, from, to gobreaker.State) {
+			b.probing.Store(to == gobreaker.StateHalfOpen)
+			b.t.breaker(name, kind, from, to)
+		},
+	})
+}
+
+// allow lets a call pass, or not. The call takes one of the slots, and done is told of its end.
+func (b *breaker) allow() (done func(error), slots chan struct{}, err error) {
+	report, err := b.circuit.Allow()
+	if err != nil {
+		return nil, nil, err
+	}
+	slots = b.slots
+	if b.probing.Load() {
+		slots = b.probes
+	}
+	return func(err error) {
+		report(err)
+		b.t.call(err)
+	}, slots, nil
+}
+
+// Breaker is the state of a circuit breaker in front of Redis.
+type Breaker struct {
+	Node  string // address of the server; "primary" behind Sentinel; "cluster" until the nodes are known
+	Calls string // "reads" or "writes"
+	State string // "closed" (calls pass), "open" (none does), or "half-open" (a probe is due, or under way)
+}
+
+func (n *node) breakers() []Breaker {
+	return []Breaker{
+		{Node: n.name, Calls: "reads", State: n.reads.circuit.State().String()},
+		{Node: n.name, Calls: "writes", State: n.writes.circuit.State().String()},
+	}
+}

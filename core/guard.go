@@ -1,0 +1,137 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// callSlots is how many calls to a node may be under way, hung ones included. Who comes above it waits on its own
+	// goroutine until its context ends.
+	callSlots = 128
+	// probeSlots is the same for probes, so that calls that hang do not keep the breaker from closing.
+	probeSlots = 8
+	// callFor is how long an abandoned call goes on off the request: long enough to make a connection on a slow network, where
+	// no request could wait for one.
+	callFor = time.Second
+)
+
+// errNotAsked is the error of a call that was not made: nothing has reached Redis.
+var errNotAsked = errors.New("herdgate: Redis was not asked, because it did not answer lately")
+
+// guarded is a client whose calls end with their context, whatever the client below them does: a dialer that
+// knows no context, a lock inside the client, a hook of the user's. A call that goes on after that goes on off the request, in
+// one of a bounded number of goroutines. Each node has its breakers.
+type guarded struct {
+	redisClient
+	nodeOf func(ctx context.Context, key string) *node // does no I/O
+	learn  func(ctx context.Context)                   // comes before each call, and may take its time; nil: nothing to learn
+	again  bool                                        // a call whose connection broke is made once more
+}
+
+func (c *guarded) Get(ctx context.Context, key string) *redis.StringCmd {
+	return guard(ctx, c, &c.nodeOf(ctx, key).reads,
+		func(ctx context.Context) *redis.StringCmd { return c.redisClient.Get(ctx, key) },
+		func(err error) *redis.StringCmd { return redis.NewStringResult("", err) })
+}
+
+func (c *guarded) Time(ctx context.Context) *redis.TimeCmd {
+	return guard(ctx, c, &c.nodeOf(ctx, "").reads, c.redisClient.Time,
+		func(err error) *redis.TimeCmd { return redis.NewTimeCmdResult(time.Time{}, err) })
+}
+
+func (c *guarded) Set(ctx context.Context, key string, value any, ttl time.Duration) *redis.StatusCmd {
+	return guard(ctx, c, &c.nodeOf(ctx, key).writes,
+		func(ctx context.Context) *redis.StatusCmd { return c.redisClient.Set(ctx, key, value, ttl) },
+		func(err error) *redis.StatusCmd { return redis.NewStatusResult("", err) })
+}
+
+func (c *guarded) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
+	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).writes,
+		func(ctx context.Context) *redis.Cmd { return c.redisClient.Eval(ctx, script, keys, args...) },
+		func(err error) *redis.Cmd { return redis.NewCmdResult(nil, err) })
+}
+
+func (c *guarded) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).writes,
+		func(ctx context.Context) *redis.Cmd { return c.redisClient.EvalSha(ctx, sha, keys, args...) },
+		func(err error) *redis.Cmd { return redis.NewCmdResult(nil, err) })
+}
+
+// guard makes a call and returns its result, or failed(err) if there is none by the time that ctx ends, or if the breaker is
+// open. An abandoned call owns its arguments until it ends.
+func guard[C redis.Cmder](ctx context.Context, c *guarded, b *breaker, call func(context.Context) C, failed func(error) C) C {
+	done, slots, err := b.allow()
+	if err != nil {
+		return failed(errNotAsked)
+	}
+	began := time.Now()
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		done(ended(ctx, began))
+		return failed(errNotAsked)
+	}
+	result := make(chan C, 1)
+	go func() {
+		defer func() { <-slots }()
+		ctx, cancel := outlast(ctx)
+		defer cancel()
+		if c.learn != nil {
+			c.learn(ctx)
+		}
+		cmd := call(ctx)
+		if c.again && broken(cmd.Err()) && ctx.Err() == nil {
+			cmd = call(ctx)
+		}
+		result <- cmd
+	}()
+	select {
+	case cmd := <-result:
+		err := cmd.Err()
+		if ctx.Err() != nil && err != nil && !isReply(err) {
+			err = ended(ctx, began)
+		}
+		done(err)
+		return cmd
+	case <-ctx.Done():
+		err := ended(ctx, began)
+		done(err)
+		return failed(err)
+	}
+}
+
+// outlast is a context for a call that goes on when its caller has left.
+func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	until := time.Now().Add(callFor)
+	if d, ok := ctx.Deadline(); ok && d.After(until) {
+		until = d
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), until)
+}
+
+// errTooBrief is the end of a call that had too little time to tell anything about Redis.
+var errTooBrief = errors.New("herdgate: too little time was left for Redis")
+
+// ended says why a call has no result, when its context has ended.
+func ended(ctx context.Context, began time.Time) error {
+	err := ctx.Err()
+	if errors.Is(err, context.DeadlineExceeded) && time.Since(began) < slowCall {
+		return errTooBrief
+	}
+	return err
+}
+
+// broken reports whether the connection failed, rather than being slow: the call may be made again. All calls are
+// idempotent by token.
+func broken(err error) bool {
+	if err == nil || isReply(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	var timeout net.Error
+	return !errors.As(err, &timeout) || !timeout.Timeout()
+}
