@@ -25,10 +25,10 @@ type node struct {
 	reads, writes breaker
 }
 
-func newNode(name string, t *troubles) *node {
+func newNode(name string, prompt bool, t *troubles) *node {
 	n := &node{name: name}
-	n.reads.init(name, "reads", t)
-	n.writes.init(name, "writes", t)
+	n.reads.init(name, "reads", prompt, t)
+	n.writes.init(name, "writes", prompt, t)
 	return n
 }
 
@@ -37,14 +37,16 @@ func newNode(name string, t *troubles) *node {
 // refuses at once. Every half second one call goes through as a probe; its success closes the breaker.
 type breaker struct {
 	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
+	prompt  bool // calls end with their context by themselves
 	probing atomic.Bool
 	slots   chan struct{}
 	probes  chan struct{}
 	t       *troubles
 }
 
-func (b *breaker) init(name, kind string, t *troubles) {
-	b.slots, b.probes, b.t = make(chan struct{}, callSlots), make(chan struct{}, probeSlots), t
+func (b *breaker) init(name, kind string, prompt bool, t *troubles) {
+	b.prompt, b.t = prompt, t
+	b.slots, b.probes = make(chan struct{}, callSlots), make(chan struct{}, probeSlots)
 	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:         kind,
 		MaxRequests:  1,
@@ -59,20 +61,10 @@ func (b *breaker) init(name, kind string, t *troubles) {
 	})
 }
 
-// allow lets a call pass, or not. The call takes one of the slots, and done is told of its end.
-func (b *breaker) allow() (done func(error), slots chan struct{}, err error) {
-	report, err := b.circuit.Allow()
-	if err != nil {
-		return nil, nil, err
-	}
-	slots = b.slots
-	if b.probing.Load() {
-		slots = b.probes
-	}
-	return func(err error) {
-		report(err)
-		b.t.call(err)
-	}, slots, nil
+// done takes the end of a call.
+func (b *breaker) done(report func(error), err error) {
+	report(err)
+	b.t.call(err)
 }
 
 // Breaker is the state of a circuit breaker in front of Redis.

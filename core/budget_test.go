@@ -22,7 +22,7 @@ const (
 )
 
 // Clients as users make them, in front of a network that can fall silent. None of their own timeouts ends a call in time.
-func hungClients(t *testing.T) map[string]func(t *testing.T) (client redis.UniversalClient, proxies []*redistest.Proxy) {
+func hungClients() map[string]func(t *testing.T) (client redis.UniversalClient, proxies []*redistest.Proxy) {
 	slow := func(o *redis.Options) {
 		o.PoolSize, o.MaxRetries, o.DialTimeout, o.ReadTimeout = 2, 3, 5*time.Second, 3*time.Second
 	}
@@ -39,7 +39,9 @@ func hungClients(t *testing.T) map[string]func(t *testing.T) (client redis.Unive
 		"patient":  single(slow),
 		"one conn": single(slow, func(o *redis.Options) { o.PoolSize = 1 }),
 		"a dialer that knows no context": single(slow, func(o *redis.Options) {
-			o.Dialer = func(_ context.Context, network, addr string) (net.Conn, error) { return net.DialTimeout(network, addr, 5*time.Second) }
+			o.Dialer = func(_ context.Context, network, addr string) (net.Conn, error) {
+				return net.DialTimeout(network, addr, 5*time.Second)
+			}
 			o.OnConnect = func(context.Context, *redis.Conn) error { pause(300 * time.Millisecond); return nil }
 		}),
 		"a hook that knows no context": func(t *testing.T) (redis.UniversalClient, []*redistest.Proxy) {
@@ -81,19 +83,21 @@ func (h slowHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func (h slowHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook { return next }
+func (h slowHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
 
 // Whatever the client's own patience, a request waits for a Redis that says nothing for its budget and no longer, then for
 // nothing; a thousand of them need no more than a bounded number of goroutines; and it heals.
 func TestBudget(t *testing.T) {
-	for name, made := range hungClients(t) {
+	for name, made := range hungClients() {
 		for _, warm := range []bool{true, false} {
 			if name == "a hook that knows no context" && warm {
 				continue // it is never warm
 			}
 			t.Run(fmt.Sprintf("%s, warm %v", name, warm), func(t *testing.T) {
 				client, proxies := made(t)
-				p := processOn(t, client, unique("budget"))
+				p := processOn(t, client, unique("budget"), LockFor(time.Second))
 				var o origin
 				if warm {
 					eventually(t, func() bool { return get("/warm", o.answers(0, "warm")).send(p.serve).out.Role == RoleHit })

@@ -12,6 +12,7 @@ import (
 // the keys of the others nothing.
 type clusterNodes struct {
 	client *redis.ClusterClient
+	prompt bool
 	t      *troubles
 	learnt atomic.Bool // the client knows the slots: asking it for a node does no I/O any more
 	before *node       // for everything until then
@@ -20,8 +21,8 @@ type clusterNodes struct {
 	nodes map[string]*node // by address
 }
 
-func newClusterNodes(c *redis.ClusterClient, t *troubles) *clusterNodes {
-	return &clusterNodes{client: c, t: t, before: newNode("cluster", t), nodes: make(map[string]*node)}
+func newClusterNodes(c *redis.ClusterClient, prompt bool, t *troubles) *clusterNodes {
+	return &clusterNodes{client: c, prompt: prompt, t: t, before: newNode("cluster", false, t), nodes: make(map[string]*node)}
 }
 
 // of returns the node of a key.
@@ -43,7 +44,7 @@ func (c *clusterNodes) of(ctx context.Context, key string) *node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n = c.nodes[addr]; n == nil {
-		n = newNode(addr, c.t)
+		n = newNode(addr, c.prompt, c.t)
 		c.nodes[addr] = n
 	}
 	return n

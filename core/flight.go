@@ -62,7 +62,7 @@ type tidings struct {
 	grant  *grant        // elected; parallel, if the response may be stored
 	stored stored        // answered
 	remote bool          // answered: by another process
-	after  time.Duration // failing: how long it makes no sense to come back
+	after  time.Duration // failing: how long it makes no sense to come back; again: how long Redis was asked in vain
 }
 
 type tidingsKind uint8
@@ -340,7 +340,7 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 // comes after the GET was sent must not get what it brings.
 func (f *flight) reread() {
 	f.shutDown()
-	g := f.m.gate
+	g, began := f.m.gate, time.Now()
 	ctx, cancel := context.WithTimeout(g.ctx, readBudget)
 	defer cancel()
 	if f.place.variant != "" {
@@ -353,7 +353,7 @@ func (f *flight) reread() {
 	}
 	s, err := g.backend.read(ctx, f.place.loc())
 	if err != nil {
-		f.tell(tidings{kind: tidingsAgain}, nil)
+		f.tell(tidings{kind: tidingsAgain, after: time.Since(began)}, nil)
 		return
 	}
 	f.tell(tidings{kind: tidingsAnswered, stored: s, remote: true}, nil)

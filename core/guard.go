@@ -63,18 +63,29 @@ func (c *guarded) EvalSha(ctx context.Context, sha string, keys []string, args .
 }
 
 // guard makes a call and returns its result, or failed(err) if there is none by the time that ctx ends, or if the breaker is
-// open. An abandoned call owns its arguments until it ends.
+// open. It stays on the caller's goroutine where the client is known to end with its context. An abandoned call owns its arguments
+// until it ends.
 func guard[C redis.Cmder](ctx context.Context, c *guarded, b *breaker, call func(context.Context) C, failed func(error) C) C {
-	done, slots, err := b.allow()
+	done, err := b.circuit.Allow()
 	if err != nil {
 		return failed(errNotAsked)
 	}
 	began := time.Now()
+	slots, probing := b.slots, b.probing.Load()
+	if probing {
+		slots = b.probes
+	}
 	select {
 	case slots <- struct{}{}:
 	case <-ctx.Done():
-		done(ended(ctx, began))
+		b.done(done, told(ctx, began, ctx.Err()))
 		return failed(errNotAsked)
+	}
+	if b.prompt && !probing {
+		cmd := attempt(ctx, c.again, call)
+		<-slots
+		b.done(done, told(ctx, began, cmd.Err()))
+		return cmd
 	}
 	result := make(chan C, 1)
 	go func() {
@@ -84,25 +95,25 @@ func guard[C redis.Cmder](ctx context.Context, c *guarded, b *breaker, call func
 		if c.learn != nil {
 			c.learn(ctx)
 		}
-		cmd := call(ctx)
-		if c.again && broken(cmd.Err()) && ctx.Err() == nil {
-			cmd = call(ctx)
-		}
-		result <- cmd
+		result <- attempt(ctx, c.again, call)
 	}()
 	select {
 	case cmd := <-result:
-		err := cmd.Err()
-		if ctx.Err() != nil && err != nil && !isReply(err) {
-			err = ended(ctx, began)
-		}
-		done(err)
+		b.done(done, told(ctx, began, cmd.Err()))
 		return cmd
 	case <-ctx.Done():
-		err := ended(ctx, began)
-		done(err)
-		return failed(err)
+		b.done(done, told(ctx, began, ctx.Err()))
+		return failed(ctx.Err())
 	}
+}
+
+// attempt makes a call, and once more if its connection broke.
+func attempt[C redis.Cmder](ctx context.Context, again bool, call func(context.Context) C) C {
+	cmd := call(ctx)
+	if again && broken(cmd.Err()) && ctx.Err() == nil {
+		cmd = call(ctx)
+	}
+	return cmd
 }
 
 // outlast is a context for a call that goes on when its caller has left.
@@ -117,10 +128,14 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 // errTooBrief is the end of a call that had too little time to tell anything about Redis.
 var errTooBrief = errors.New("herdgate: too little time was left for Redis")
 
-// ended says why a call has no result, when its context has ended.
-func ended(ctx context.Context, began time.Time) error {
-	err := ctx.Err()
-	if errors.Is(err, context.DeadlineExceeded) && time.Since(began) < slowCall {
+// told is what the breaker is told of a call that ended with err: neither a caller's own deadline nor its leaving is Redis's fault.
+func told(ctx context.Context, began time.Time, err error) error {
+	switch {
+	case err == nil, isReply(err):
+		return err
+	case errors.Is(ctx.Err(), context.Canceled):
+		return context.Canceled
+	case timedOut(err) && time.Since(began) < slowCall:
 		return errTooBrief
 	}
 	return err
@@ -129,9 +144,13 @@ func ended(ctx context.Context, began time.Time) error {
 // broken reports whether the connection failed, rather than being slow: the call may be made again. All calls are
 // idempotent by token.
 func broken(err error) bool {
-	if err == nil || isReply(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || isReply(err) || errors.Is(err, context.Canceled) {
 		return false
 	}
+	return !timedOut(err)
+}
+
+func timedOut(err error) bool {
 	var timeout net.Error
-	return !errors.As(err, &timeout) || !timeout.Timeout()
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -52,7 +55,7 @@ func bounded(c redis.UniversalClient, t *troubles) (client *guarded, nodes func(
 		if name == failoverAddr {
 			name = "primary"
 		}
-		only := newNode(name, t)
+		only := newNode(name, prompt(own), t)
 		return &guarded{redisClient: shared, again: again, nodeOf: func(context.Context, string) *node { return only }},
 			func() []*node { return []*node{only} }, none, nil
 	case *redis.ClusterClient:
@@ -67,11 +70,30 @@ func bounded(c redis.UniversalClient, t *troubles) (client *guarded, nodes func(
 		opts.MaxRetries, opts.MaxRedirects = -1, clusterRedirects
 		opts.MinRetryBackoff, opts.MaxRetryBackoff = -1, -1
 		private := redis.NewClusterClient(&opts)
-		known := newClusterNodes(private, t)
+		known := newClusterNodes(private, prompt(&redis.Options{
+			Dialer: opts.Dialer, TLSConfig: opts.TLSConfig, OnConnect: opts.OnConnect,
+			CredentialsProvider: opts.CredentialsProvider, CredentialsProviderContext: opts.CredentialsProviderContext,
+		}), t)
 		return &guarded{redisClient: private, again: again, nodeOf: known.of, learn: known.learn}, known.all, private.Close, nil
 	default:
 		return nil, nil, none, fmt.Errorf("%w (%T): use *redis.Client (NewClient, NewFailoverClient) or *redis.ClusterClient", errUnboundable, c)
 	}
+}
+
+// prompt reports whether calls of a client end with their context by themselves. A connection made over TLS, or by
+// way of Sentinel, or with the help of functions of the user's, may take longer.
+func prompt(o *redis.Options) bool {
+	return plainDialer(o) && o.TLSConfig == nil && o.OnConnect == nil && o.CredentialsProvider == nil && o.CredentialsProviderContext == nil
+}
+
+// plainDialer reports whether a client dials with go-redis' own dialer, which ends with its context. A function does not tell
+// what it is but by its name; another name only costs speed.
+func plainDialer(o *redis.Options) bool {
+	if o.Dialer == nil {
+		return true
+	}
+	name := runtime.FuncForPC(reflect.ValueOf(o.Dialer).Pointer()).Name()
+	return strings.HasPrefix(name, "github.com/redis/go-redis/v9.") && strings.Contains(name, "NewDialer.func")
 }
 
 // failoverAddr is what go-redis has for the address of a failover client.

@@ -85,13 +85,12 @@ func (t *troubles) say(level slog.Level, kind, message string, args ...any) {
 
 // kindOf names the kind of an error: the first word of an error reply, or what befell the connection. "" is no trouble.
 func kindOf(err error) string {
-	var timeout net.Error
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, errNotAsked), errors.Is(err, errTooBrief):
 		return ""
 	case isReply(err):
 		return word(err.Error())
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+	case timedOut(err):
 		return "timeout"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
