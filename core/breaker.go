@@ -27,25 +27,26 @@ type node struct {
 
 func newNode(name string, prompt bool, t *troubles) *node {
 	n := &node{name: name}
-	n.reads.init(name, "reads", prompt, t)
-	n.writes.init(name, "writes", prompt, t)
+	n.reads.init(name, "reads", prompt, askRead, t)
+	n.writes.init(name, "writes", prompt, askWrite, t)
 	return n
 }
 
 // A breaker keeps calls from a Redis that does not answer. It counts connections that fail and calls that time out, in a row;
 // never a server's error reply (the server is there, and it answers fast), never a caller that left. Open, it
-// refuses at once. Every half second one call goes through as a probe; its success closes the breaker.
+// refuses at once. While there are requests, a probe goes out every half second; its success closes the breaker.
 type breaker struct {
-	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
-	prompt  bool // calls end with their context by themselves
-	probing atomic.Bool
-	slots   chan struct{}
-	probes  chan struct{}
-	t       *troubles
+	circuit  *gobreaker.TwoStepCircuitBreaker[struct{}]
+	ask      func(ctx context.Context, c redisClient, key string) error // what a probe does
+	prompt   bool                                                       // calls end with their context by themselves
+	halfOpen atomic.Bool
+	slots    chan struct{}
+	probes   chan struct{}
+	t        *troubles
 }
 
-func (b *breaker) init(name, kind string, prompt bool, t *troubles) {
-	b.prompt, b.t = prompt, t
+func (b *breaker) init(name, kind string, prompt bool, ask func(context.Context, redisClient, string) error, t *troubles) {
+	b.ask, b.prompt, b.t = ask, prompt, t
 	b.slots, b.probes = make(chan struct{}, callSlots), make(chan struct{}, probeSlots)
 	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:         kind,
@@ -55,10 +56,23 @@ func (b *breaker) init(name, kind string, prompt bool, t *troubles) {
 		IsSuccessful: func(err error) bool { return err == nil || isReply(err) },
 		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) || errors.Is(err, errTooBrief) },
 		OnStateChange: func(kind string, from, to gobreaker.State) {
-			b.probing.Store(to == gobreaker.StateHalfOpen)
+			b.halfOpen.Store(to == gobreaker.StateHalfOpen)
 			b.t.breaker(name, kind, from, to)
 		},
 	})
+}
+
+// probed is the suffix of a key that is never there, beside the key of the request that a probe stands in for.
+const probed = ":probe"
+
+func askRead(ctx context.Context, c redisClient, key string) error {
+	return c.Get(ctx, key+probed).Err()
+}
+
+// askWrite gives back a lock that nobody has.
+func askWrite(ctx context.Context, c redisClient, key string) error {
+	token := newToken()
+	return releaseScript.Run(ctx, c, []string{key + probed, key + probed}, token[:]).Err()
 }
 
 // done takes the end of a call.

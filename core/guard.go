@@ -13,10 +13,10 @@ const (
 	// callSlots is how many calls to a node may be under way, hung ones included. Who comes above it waits on its own
 	// goroutine until its context ends.
 	callSlots = 128
-	// probeSlots is the same for probes, so that calls that hang do not keep the breaker from closing.
+	// probeSlots is how many probes may hang.
 	probeSlots = 8
-	// callFor is how long an abandoned call goes on off the request: long enough to make a connection on a slow network, where
-	// no request could wait for one.
+	// callFor is how long an abandoned call, or a probe, goes on off the request: long enough to make a connection on a slow
+	// network, where no request could wait for one.
 	callFor = time.Second
 )
 
@@ -34,62 +34,62 @@ type guarded struct {
 }
 
 func (c *guarded) Get(ctx context.Context, key string) *redis.StringCmd {
-	return guard(ctx, c, &c.nodeOf(ctx, key).reads,
+	return guard(ctx, c, &c.nodeOf(ctx, key).reads, key,
 		func(ctx context.Context) *redis.StringCmd { return c.redisClient.Get(ctx, key) },
 		func(err error) *redis.StringCmd { return redis.NewStringResult("", err) })
 }
 
 func (c *guarded) Time(ctx context.Context) *redis.TimeCmd {
-	return guard(ctx, c, &c.nodeOf(ctx, "").reads, c.redisClient.Time,
+	return guard(ctx, c, &c.nodeOf(ctx, "").reads, "", c.redisClient.Time,
 		func(err error) *redis.TimeCmd { return redis.NewTimeCmdResult(time.Time{}, err) })
 }
 
 func (c *guarded) Set(ctx context.Context, key string, value any, ttl time.Duration) *redis.StatusCmd {
-	return guard(ctx, c, &c.nodeOf(ctx, key).writes,
+	return guard(ctx, c, &c.nodeOf(ctx, key).writes, key,
 		func(ctx context.Context) *redis.StatusCmd { return c.redisClient.Set(ctx, key, value, ttl) },
 		func(err error) *redis.StatusCmd { return redis.NewStatusResult("", err) })
 }
 
 func (c *guarded) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
-	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).writes,
+	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).writes, keys[0],
 		func(ctx context.Context) *redis.Cmd { return c.redisClient.Eval(ctx, script, keys, args...) },
 		func(err error) *redis.Cmd { return redis.NewCmdResult(nil, err) })
 }
 
 func (c *guarded) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
-	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).writes,
+	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).writes, keys[0],
 		func(ctx context.Context) *redis.Cmd { return c.redisClient.EvalSha(ctx, sha, keys, args...) },
 		func(err error) *redis.Cmd { return redis.NewCmdResult(nil, err) })
 }
 
-// guard makes a call and returns its result, or failed(err) if there is none by the time that ctx ends, or if the breaker is
-// open. It stays on the caller's goroutine where the client is known to end with its context. An abandoned call owns its arguments
-// until it ends.
-func guard[C redis.Cmder](ctx context.Context, c *guarded, b *breaker, call func(context.Context) C, failed func(error) C) C {
+// guard makes a call about a key and returns its result, or failed(err) if there is none by the time that ctx ends. It stays on the
+// caller's goroutine where the client is known to end with its context. While the breaker is open it returns at once: no
+// request waits for a probe. An abandoned call owns its arguments until it ends.
+func guard[C redis.Cmder](ctx context.Context, c *guarded, b *breaker, key string, call func(context.Context) C, failed func(error) C) C {
 	done, err := b.circuit.Allow()
-	if err != nil {
+	switch {
+	case err != nil:
+		return failed(errNotAsked)
+	case b.halfOpen.Load():
+		c.probe(b, key, done)
 		return failed(errNotAsked)
 	}
 	began := time.Now()
-	slots, probing := b.slots, b.probing.Load()
-	if probing {
-		slots = b.probes
-	}
 	select {
-	case slots <- struct{}{}:
+	case b.slots <- struct{}{}:
 	case <-ctx.Done():
 		b.done(done, told(ctx, began, ctx.Err()))
 		return failed(errNotAsked)
 	}
-	if b.prompt && !probing {
+	if b.prompt {
 		cmd := attempt(ctx, c.again, call)
-		<-slots
+		<-b.slots
 		b.done(done, told(ctx, began, cmd.Err()))
 		return cmd
 	}
 	result := make(chan C, 1)
 	go func() {
-		defer func() { <-slots }()
+		defer func() { <-b.slots }()
 		ctx, cancel := outlast(ctx)
 		defer cancel()
 		if c.learn != nil {
@@ -105,6 +105,58 @@ func guard[C redis.Cmder](ctx context.Context, c *guarded, b *breaker, call func
 		b.done(done, told(ctx, began, ctx.Err()))
 		return failed(ctx.Err())
 	}
+}
+
+// probe asks a node in the place of a request, and off it. An answer that a request could not have waited for is none.
+func (c *guarded) probe(b *breaker, key string, done func(error)) {
+	select {
+	case b.probes <- struct{}{}:
+	default: // all hang
+		b.done(done, context.DeadlineExceeded)
+		return
+	}
+	result := make(chan error, 1)
+	go func() {
+		defer func() { <-b.probes }()
+		ctx, cancel := context.WithTimeout(context.Background(), callFor)
+		defer cancel()
+		if c.learn != nil {
+			c.learn(ctx)
+		}
+		began := time.Now()
+		err := b.ask(ctx, c.redisClient, key)
+		if (err == nil || isReply(err)) && time.Since(began) > readBudget {
+			err = context.DeadlineExceeded
+		}
+		result <- err
+	}()
+	go func() {
+		timer := time.NewTimer(callFor)
+		defer timer.Stop()
+		select {
+		case err := <-result:
+			b.done(done, err)
+		case <-timer.C:
+			b.done(done, context.DeadlineExceeded)
+		}
+	}()
+}
+
+// close waits until no call is under way any more, or ctx is done: it takes all the slots, and gives them back.
+func (c *guarded) close(ctx context.Context, nodes []*node) error {
+	for _, n := range nodes {
+		for _, slots := range []chan struct{}{n.reads.slots, n.reads.probes, n.writes.slots, n.writes.probes} {
+			for range cap(slots) {
+				select {
+				case slots <- struct{}{}:
+					defer func() { <-slots }()
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // attempt makes a call, and once more if its connection broke.

@@ -93,6 +93,7 @@ func (o redisOption) open() (backend, error) {
 		client:  client,
 		nodes:   nodes,
 		trouble: trouble,
+		calls:   func(ctx context.Context) error { return client.close(ctx, nodes()) },
 		end:     end,
 		clock:   newFleetClock(),
 		inbox:   newInbox(client, prefix+"inbox:"+hex.EncodeToString(id[:])),
@@ -103,6 +104,7 @@ type redisBackend struct {
 	client  redisClient
 	nodes   func() []*node
 	trouble *troubles
+	calls   func(ctx context.Context) error // waits for those under way
 	end     func() error
 	clock   *fleetClock
 	inbox   *inbox
@@ -124,7 +126,7 @@ func (b *redisBackend) breakers() []Breaker {
 func (b *redisBackend) announcements(deliver func(loc string, why result)) { b.inbox.deliver = deliver }
 
 func (b *redisBackend) close(ctx context.Context) error {
-	return errors.Join(b.inbox.close(ctx), b.end())
+	return errors.Join(b.inbox.close(ctx), b.calls(ctx), b.end())
 }
 
 func (b *redisBackend) now() int64 {
