@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"time"
 
 	"github.com/herdgate/herdgate/internal/entry"
@@ -49,6 +50,15 @@ type backend interface {
 	// announcements sets the function that is called with the location and the reason whenever a lock
 	// ended for which this process waits. It is called before any other method.
 	announcements(deliver func(loc string, why result))
+
+	// report sets where trouble is logged and counted. It is called before any other method.
+	report(log *slog.Logger, count func(cause))
+
+	// noLock takes why a caller goes on without a lock: what acquire answered, or its error.
+	noLock(found answer, err error)
+
+	// breakers returns the states of the breakers, none where there is nothing to break.
+	breakers() []Breaker
 
 	close(ctx context.Context) error
 }

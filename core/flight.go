@@ -3,6 +3,7 @@ package core
 import (
 	"container/list"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -61,7 +62,7 @@ type tidings struct {
 	grant  *grant        // elected; parallel, if the response may be stored
 	stored stored        // answered
 	remote bool          // answered: by another process
-	after  time.Duration // failing: how long it makes no sense to come back
+	after  time.Duration // failing: how long it makes no sense to come back; again: how long Redis was asked in vain
 }
 
 type tidingsKind uint8
@@ -254,7 +255,8 @@ func (f *flight) run() {
 		case err != nil || found.state == stateNoLock:
 			// No fleet lock. One request of this process computes; nothing can be stored.
 			gr.fleet, gr.cause = false, causeNoRedis
-			f.m.gate.noLock(found, err)
+			f.m.gate.count(causeNoRedis)
+			f.m.gate.backend.noLock(found, err)
 			if !f.attend(gr) {
 				return
 			}
@@ -320,7 +322,7 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 	defer cancel()
 	f.budget = lookBudget
 	found, err := g.backend.acquire(ctx, query{lease: gr.lease, seen: f.seen, waits: patient, hasStale: hasStale})
-	if err != nil {
+	if err != nil && !errors.Is(err, errNotAsked) {
 		// It may have been executed, or still be under way: give back until there was something to give back.
 		unknown := gr.lease // gr goes on to whoever is elected
 		g.owned.Go(func() { // while closing too: this flight is among those that Close waits for
@@ -339,7 +341,7 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 // comes after the GET was sent must not get what it brings.
 func (f *flight) reread() {
 	f.shutDown()
-	g := f.m.gate
+	g, began := f.m.gate, time.Now()
 	ctx, cancel := context.WithTimeout(g.ctx, readBudget)
 	defer cancel()
 	if f.place.variant != "" {
@@ -352,7 +354,7 @@ func (f *flight) reread() {
 	}
 	s, err := g.backend.read(ctx, f.place.loc())
 	if err != nil {
-		f.tell(tidings{kind: tidingsAgain}, nil)
+		f.tell(tidings{kind: tidingsAgain, after: time.Since(began)}, nil)
 		return
 	}
 	f.tell(tidings{kind: tidingsAnswered, stored: s, remote: true}, nil)

@@ -83,6 +83,7 @@ func New(b Backend, opts ...GateOption) (*Gate, error) {
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	if g.backend != nil {
 		g.backend.announcements(g.announced)
+		g.backend.report(g.log, g.count)
 	}
 	return g, nil
 }

@@ -46,6 +46,7 @@ const (
 	causeLockLost     cause = "lock-lost"
 	causeHoldCap      cause = "hold-cap"
 	causeInvalidated  cause = "invalidated"
+	causeBreakerOpen  cause = "breaker-open"
 	causeDropped      cause = "dropped" // computed, but not stored: invalidated or replaced meanwhile
 )
 

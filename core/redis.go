@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"regexp"
 	"strconv"
@@ -80,7 +81,8 @@ func (o redisOption) open() (backend, error) {
 	if !namespacePattern.MatchString(o.namespace) {
 		errs = append(errs, fmt.Errorf("herdgate: core.Redis: namespace %q: use 1 to 64 of a-z, A-Z, 0-9, '.', '_', '-'", o.namespace))
 	}
-	client, end, err := bounded(o.client)
+	trouble := newTroubles()
+	client, nodes, end, err := bounded(o.client, trouble)
 	if err != nil {
 		errs = append(errs, err)
 	}
@@ -90,25 +92,43 @@ func (o redisOption) open() (backend, error) {
 	prefix := o.namespace + ":v1:"
 	id := newToken()
 	return &redisBackend{
-		client: client,
-		end:    end,
-		clock:  newFleetClock(),
-		inbox:  newInbox(client, prefix+"inbox:"+hex.EncodeToString(id[:])),
+		client:  client,
+		nodes:   nodes,
+		trouble: trouble,
+		calls:   func(ctx context.Context) error { return client.close(ctx, nodes()) },
+		end:     end,
+		clock:   newFleetClock(),
+		inbox:   newInbox(client, prefix+"inbox:"+hex.EncodeToString(id[:])),
 	}, nil
 }
 
 type redisBackend struct {
-	client redisClient
-	end    func() error
-	clock  *fleetClock
-	inbox  *inbox
-	reads  reads
+	client  redisClient
+	nodes   func() []*node
+	trouble *troubles
+	calls   func(ctx context.Context) error // waits for those under way
+	end     func() error
+	clock   *fleetClock
+	inbox   *inbox
+	reads   reads
+}
+
+func (b *redisBackend) report(log *slog.Logger, count func(cause)) { b.trouble.report(log, count) }
+
+func (b *redisBackend) noLock(found answer, err error) { b.trouble.noLock(found.reason, err) }
+
+func (b *redisBackend) breakers() []Breaker {
+	var all []Breaker
+	for _, n := range b.nodes() {
+		all = append(all, n.breakers()...)
+	}
+	return all
 }
 
 func (b *redisBackend) announcements(deliver func(loc string, why result)) { b.inbox.deliver = deliver }
 
 func (b *redisBackend) close(ctx context.Context) error {
-	return errors.Join(b.inbox.close(ctx), b.end())
+	return errors.Join(b.inbox.close(ctx), b.calls(ctx), b.end())
 }
 
 func (b *redisBackend) now() int64 {
@@ -292,7 +312,10 @@ func (b *redisBackend) finish(ctx context.Context, l lease, c completion) (verdi
 		return verdictReplaced, nil
 	case word == "invalidated":
 		return verdictInvalidated, nil
-	case refused, strings.HasPrefix(word, "refused:"):
+	case refused:
+		return verdictRefused, nil
+	case strings.HasPrefix(word, "refused:"):
+		b.trouble.refused(strings.TrimPrefix(word, "refused:"))
 		return verdictRefused, nil
 	}
 	return verdictDone, nil

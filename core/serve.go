@@ -62,7 +62,6 @@ func (m *middleware) serve(x host.Exchange) {
 		}
 
 		// Look. A key that this process is computing from nothing needs no look.
-		looks := time.Now()
 		p := m.gate.placeOf(rq)
 		var got stored
 		if !m.gate.computing(p) {
@@ -78,7 +77,7 @@ func (m *middleware) serve(x host.Exchange) {
 				return
 			}
 			if rq.mayHaveStale(copied, copied.Stale, now) {
-				m.serveStale(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - time.Since(looks)}, copied)
+				m.serveStale(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - rq.blocked}, copied)
 				return
 			}
 		}
@@ -89,7 +88,7 @@ func (m *middleware) serve(x host.Exchange) {
 
 		// Nothing to serve: take part in computing it.
 		s := m.newSeat(rq, copied, deadline)
-		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - time.Since(looks)}, s)
+		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - rq.blocked}, s)
 		switch t.kind {
 		case tidingsElected:
 			m.compute(rq, o, t.grant, copied)
@@ -105,6 +104,7 @@ func (m *middleware) serve(x host.Exchange) {
 			}
 			m.gate.learn(rq, t.stored)
 		case tidingsAgain:
+			rq.blocked += t.after
 		case tidingsParallel:
 			m.parallel(rq, o)
 			return
@@ -155,7 +155,8 @@ type request struct {
 	chosen      string
 	credentials rfc9111.Credentials
 	class       class
-	arrived     int64 // fleet time; 0 until it is needed
+	arrived     int64         // fleet time; 0 until it is needed
+	blocked     time.Duration // on Redis, so far
 
 	hidden []string        // headers that the handler does not see
 	set    []headers.Field // and what it sees instead
@@ -230,6 +231,10 @@ func (g *Gate) computing(p place) bool {
 // look reads what is stored for a request: one GET, or two if this process did not know yet what the key varies on.
 func (g *Gate) look(rq *request) (place, stored, error) {
 	p := g.placeOf(rq)
+	if rq.blocked > readBudget {
+		return p, stored{}, errNotAsked // it has waited for Redis long enough
+	}
+	defer func(began time.Time) { rq.blocked += time.Since(began) }(time.Now())
 	for range 2 {
 		got, err := g.backend.read(rq.x.Context(), p.loc())
 		if err != nil || got.record == nil {

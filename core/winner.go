@@ -99,7 +99,7 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.E
 
 // await waits for what became of the report, but not longer than a request may be blocked on Redis.
 func (gr *grant) await() verdict {
-	timer := time.NewTimer(2 * finishBudget)
+	timer := time.NewTimer(finishBudget)
 	defer timer.Stop()
 	select {
 	case v := <-gr.settled:
