@@ -55,6 +55,8 @@ func loaded(t *testing.T, c *redis.Client) {
 // unlocked waits until no lock is left, far less long than one would live.
 func unlocked(t *testing.T, c redis.UniversalClient, namespace string) {
 	t.Helper()
+	began := time.Now()
+	defer func() { t.Logf("UNLOCKED %v", time.Since(began)) }()
 	redistest.Eventually(t, faultLock/2, "no lock is left", func() bool { return len(redistest.Locks(t, c, namespace)) == 0 })
 	redistest.CheckTTLs(t, c, namespace)
 }
@@ -884,7 +886,8 @@ func (e ending) closed() bool {
 	}
 }
 
-// On fresh keys, one after the other, there is exactly one computation each, however many processes ask.
+// On fresh keys, one after the other, there is exactly one computation each, however many processes ask. A round in which
+// Redis did not answer in time is not counted; there are few.
 func TestOneComputationPerKey(t *testing.T) {
 	t.Run("redis", func(t *testing.T) {
 		server := redistest.Shared(t)
@@ -903,9 +906,14 @@ func oneComputationPerKey(t *testing.T, rounds int64, client func() redis.Univer
 		procs = append(procs, processOn(t, client(), ns))
 	}
 	var o origin
-	for i := range rounds {
+	var late uint64
+	for i, clean := int64(0), int64(0); clean < rounds; i++ {
+		if i-clean > rounds/20 {
+			t.Fatalf("Redis was too slow in %d of %d rounds", i-clean, i)
+		}
 		target := fmt.Sprintf("/%d", i)
 		body := "body of " + target
+		runs := o.runs()
 		visits := herd(9, func(x host.Exchange) { procs[x.Native().(*visit).header.Get("X-Process")[0]-'0'].serve(x) }, func(j int) *visit {
 			return get(target, o.answers(2*time.Millisecond, body), with("X-Process", fmt.Sprint(j%3)))
 		})
@@ -914,13 +922,14 @@ func oneComputationPerKey(t *testing.T, rounds int64, client func() redis.Univer
 				t.Fatalf("round %d: %d %q as %s %s", i, v.status, v.body, v.out.Role, v.out.Detail)
 			}
 		}
-	}
-	late := int64(untimely(procs...))
-	if extra := o.runs() - rounds; extra < 0 || extra > 2*late {
-		t.Errorf("%d computations in %d rounds, Redis was too slow %d times", o.runs(), rounds, late)
-	}
-	if late > 0 {
-		t.Logf("Redis was too slow %d times: %d computations", late, o.runs())
+		was := late
+		if late = untimely(procs...); late > was {
+			continue // it shows nothing
+		}
+		if n := o.runs() - runs; n != 1 {
+			t.Fatalf("round %d: %d computations, want 1", i, n)
+		}
+		clean++
 	}
 	unlocked(t, client(), ns)
 }

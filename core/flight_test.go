@@ -843,6 +843,9 @@ func TestWinnerThatDoesNotReturn(t *testing.T) {
 				if panics := strings.HasPrefix(name, "panic"); panics && first.panics != abort || !panics && !first.gone {
 					t.Errorf("the framework saw panic %v, Goexit %v", first.panics, first.gone)
 				}
+				if first.out.Role != RoleWinner || first.out.Detail != "panic" {
+					t.Errorf("outcome %s %q, want winner panic", first.out.Role, first.out.Detail)
+				}
 				if second.body != "body" || second.took != 200*time.Millisecond {
 					t.Errorf("who waited got %q after %v, want to be elected at once", second.body, second.took)
 				}

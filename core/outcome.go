@@ -10,7 +10,7 @@ import (
 // function, to handlers and to middleware outside; Cache-Status, statistics and logs are made of it.
 type Outcome struct {
 	Role   Role
-	Detail string        // why the request was not ours, or the response not stored; "" otherwise. A bounded set of words
+	Detail string        // why the request was not ours, or the response not stored ("panic": the handler did not return); "" otherwise. A bounded set of words
 	Cause  string        // why the handler ran, with RoleWinner: "miss", "stale", "takeover", …
 	Stored bool          // the response was stored
 	TTL    time.Duration // how long the served response is still fresh; negative when stale

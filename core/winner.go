@@ -41,7 +41,11 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.E
 		ctx, cancel = context.WithTimeout(ctx, m.cfg.HoldFor)
 	}
 	var res host.Result
+	returned := false
 	defer func() {
+		if !returned {
+			o.Detail = "panic"
+		}
 		// A response that went straight to the client may still be on its way: Fiber sends a stream after the
 		// handler has returned, and what it reads from may hang on this context.
 		if !res.Passed {
@@ -61,6 +65,7 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.E
 			return o.cacheStatus()
 		},
 	})
+	returned = true
 	if res.Passed {
 		return
 	}
@@ -135,7 +140,7 @@ func (m *middleware) judge(rq *request, res host.Result, h *hints) rfc9111.Verdi
 		v.Reason = "no-store"
 	case res.Status == 0:
 		v.Reason = "empty"
-	case res.Flaw == "length", res.Flaw == "error": // half a response
+	case res.Flaw == "length", res.Flaw == "error" && res.Status >= 500: // half a response
 		v.Reason, v.Failure = res.Flaw, true
 	case res.Flaw != "":
 		v.Reason = res.Flaw
