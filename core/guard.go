@@ -39,6 +39,12 @@ func (c *guarded) Get(ctx context.Context, key string) *redis.StringCmd {
 		func(err error) *redis.StringCmd { return redis.NewStringResult("", err) })
 }
 
+func (c *guarded) MGet(ctx context.Context, keys ...string) *redis.SliceCmd {
+	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).reads, keys[0],
+		func(ctx context.Context) *redis.SliceCmd { return c.redisClient.MGet(ctx, keys...) },
+		func(err error) *redis.SliceCmd { return redis.NewSliceResult(nil, err) })
+}
+
 func (c *guarded) Time(ctx context.Context) *redis.TimeCmd {
 	return guard(ctx, c, &c.nodeOf(ctx, "").reads, "", c.redisClient.Time,
 		func(err error) *redis.TimeCmd { return redis.NewTimeCmdResult(time.Time{}, err) })
