@@ -342,6 +342,7 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 func (f *flight) reread() {
 	f.shutDown()
 	g, began := f.m.gate, time.Now()
+	g.tier.drop(f.place.base) // what is there is newer than any copy
 	ctx, cancel := context.WithTimeout(g.ctx, readBudget)
 	defer cancel()
 	if f.place.variant != "" {

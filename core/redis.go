@@ -64,7 +64,7 @@ var namespacePattern = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,64}$`)
 // namespace share responses; two that do not belong together need two.
 //
 // With ACLs the user needs the keys <namespace>:*, the channels
-// <namespace>:v1:inbox:* (PUBLISH and SUBSCRIBE; the default of Redis 7 grants none), and the commands get, set, mget, getrange, del,
+// <namespace>:v1:* (PUBLISH and SUBSCRIBE; the default of Redis 7 grants none), and the commands get, set, mget, getrange, del,
 // rename, exists, pttl, pexpire, sadd, scard, srem, smembers, time, publish, subscribe, unsubscribe, eval and evalsha.
 // Without the channels losers find out by polling.
 func Redis(client redis.UniversalClient, namespace string) Backend {
@@ -98,7 +98,7 @@ func (o redisOption) open() (backend, error) {
 		calls:   func(ctx context.Context) error { return client.close(ctx, nodes()) },
 		end:     end,
 		clock:   newFleetClock(),
-		inbox:   newInbox(client, prefix+"inbox:"+hex.EncodeToString(id[:])),
+		inbox:   newInbox(client, prefix+"inbox:"+hex.EncodeToString(id[:]), prefix+"invalidations"),
 	}, nil
 }
 
@@ -126,6 +126,9 @@ func (b *redisBackend) breakers() []Breaker {
 }
 
 func (b *redisBackend) announcements(deliver func(loc string, why result)) { b.inbox.deliver = deliver }
+
+// tells makes the tier hear of invalidations, once it has something to lose by them.
+func (b *redisBackend) tells(t *tier) { b.inbox.tier, t.listen = t, b.inbox.start }
 
 func (b *redisBackend) close(ctx context.Context) error {
 	return errors.Join(b.inbox.close(ctx), b.calls(ctx), b.end())
@@ -328,7 +331,7 @@ func (b *redisBackend) release(ctx context.Context, l lease) (had bool, err erro
 }
 
 func (b *redisBackend) invalidate(ctx context.Context, base string) error {
-	return invalidateScript.Run(ctx, b.client, []string{base, base + ":idx"}).Err()
+	return invalidateScript.Run(ctx, b.client, []string{base, base + ":idx"}, b.inbox.invalidations).Err()
 }
 
 // body keeps instrumentation from recording whole responses: redisotel prints arguments.

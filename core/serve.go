@@ -236,7 +236,7 @@ func (g *Gate) look(rq *request) (place, stored, error) {
 	}
 	defer func(began time.Time) { rq.blocked += time.Since(began) }(time.Now())
 	for range 2 {
-		got, err := g.backend.read(rq.x.Context(), p.loc())
+		got, err := g.tier.read(rq.x.Context(), g.backend, p)
 		if err != nil || got.record == nil {
 			return p, got, err
 		}

@@ -2,6 +2,7 @@
 -- or stored after this. Variants that the index has forgotten go with the generation.
 --
 -- KEYS  1 base   2 index
+-- ARGV  1 channel of those that keep copies
 -- Returns how many locations there were.
 --
 -- The other keys are made from KEYS[1]; they share its hash tag and so its slot.
@@ -22,4 +23,5 @@ for _, loc in ipairs(at) do
   end
 end
 redis.call('DEL', KEYS[2], KEYS[1] .. ':gen')
+redis.pcall('PUBLISH', ARGV[1], KEYS[1])
 return #at
