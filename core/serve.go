@@ -39,6 +39,10 @@ func (m *middleware) serve(x host.Exchange) {
 
 	// Not ours: straight to the handler.
 	if reason := m.notOurs(x); reason != "" {
+		if reason == "method" && rfc9111.Unsafe(x.Method()) {
+			m.write(x, o)
+			return
+		}
 		m.bypass(x, o, reason)
 		return
 	}

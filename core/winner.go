@@ -265,13 +265,41 @@ func (m *middleware) reply(rq *request, o *Outcome, e *entry.Entry) {
 	m.answer(rq, o, e.Status, e.Header, shown, e.Body)
 }
 
-// answer sends a whole response, or 304 to a client that has it already (RFC 9110 13.1).
+// answer sends a response: whole, or what the client's conditions leave of it. They apply to a 200 only (RFC 9110 13.2.1).
 func (m *middleware) answer(rq *request, o *Outcome, status int, fields []headers.Field, age string, body []byte) {
 	r := host.Reply{Status: status, Header: fields, Age: age, Body: body, CacheStatus: o.cacheStatus()}
-	if status == http.StatusOK && rfc9111.NotModified(
-		rq.x.Values("If-None-Match"), rq.x.Values("If-Modified-Since"), headers.Get(fields, "Etag"), headers.Get(fields, "Last-Modified"), time.Now()) {
-		r.Status, r.Body = http.StatusNotModified, nil
-		o.Status = http.StatusNotModified
+	if status == http.StatusOK {
+		rq.narrow(&r)
+		o.Status = r.Status
 	}
 	rq.x.Reply(r)
+}
+
+// narrow reduces a 200 to a 304 for a client that has it already, or to the range that it asked for, in the order of RFC 9110
+// 13.2.2. (If-Match and If-Unmodified-Since are not for caches, 13.1.1.)
+func (rq *request) narrow(r *host.Reply) {
+	x := rq.x
+	if match, since := x.Values("If-None-Match"), x.Values("If-Modified-Since"); match != nil || since != nil {
+		modified := headers.Get(r.Header, "Last-Modified")
+		if modified == "" {
+			modified = headers.Get(r.Header, "Date") // RFC 9111 4.3.2
+		}
+		if rfc9111.NotModified(match, since, headers.Get(r.Header, "Etag"), modified, time.Now()) {
+			r.Status, r.Header, r.Body = http.StatusNotModified, rfc9111.NotModifiedFields(r.Header), nil
+			return
+		}
+	}
+	asked := x.Values("Range")
+	if asked == nil || x.Method() != http.MethodGet || !rfc9111.RangeApplies(x.Values("If-Range"), r.Header, time.Now()) {
+		return
+	}
+	size := int64(len(r.Body))
+	part := rfc9111.Range(asked, size)
+	where := headers.Field{Op: headers.Set, Name: "Content-Range", Value: part.ContentRange(size)}
+	switch part.Status {
+	case http.StatusPartialContent:
+		r.Status, r.Header, r.Body = part.Status, append(slices.Clone(r.Header), where), r.Body[part.First:part.First+part.Length]
+	case http.StatusRequestedRangeNotSatisfiable:
+		r.Status, r.Header, r.Body = part.Status, []headers.Field{where}, nil
+	}
 }
