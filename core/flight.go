@@ -314,6 +314,7 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 	}
 	gr := &grant{
 		proven:  time.Now(),
+		seen:    f.seen,
 		lease:   lease{place: f.place, token: newToken(), class: class, lock: cfg.LockFor, hold: cfg.HoldFor},
 		reports: make(chan completion, 1),
 		settled: make(chan verdict, 1),
@@ -334,6 +335,9 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 	}
 	gr.fleet = err == nil && found.state == stateWon
 	gr.locked, gr.grant, gr.generation = gr.fleet, found.grant, found.generation
+	if gr.grant == 0 { // nobody granted it: this process's own time orders it among those who wait here
+		gr.grant = g.backend.now()
+	}
 	return gr, found, err
 }
 

@@ -182,17 +182,11 @@ func (g *Gate) Invalidate(ctx context.Context, key Key) error {
 		recipes = append(recipes, r)
 	}
 	g.mu.Unlock()
-	var errs []error
+	bases := make([]string, 0, len(recipes))
 	for _, r := range recipes {
-		base := g.base(r.key(nil, key))
-		if err := g.backend.invalidate(ctx, base); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		g.tier.drop(base)
-		g.abandon(base)
+		bases = append(bases, g.base(r.key(nil, key)))
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := g.dropAll(ctx, bases); err != nil {
 		return fmt.Errorf("herdgate: Invalidate was not confirmed, older responses may still be served: %w", err)
 	}
 	return nil

@@ -9,13 +9,18 @@ import (
 // An Outcome is what happened to one request. Adapters return it from their Outcome
 // function, to handlers and to middleware outside; Cache-Status, statistics and logs are made of it.
 type Outcome struct {
-	Role   Role
-	Detail string        // why the request was not ours, or the response not stored ("panic": the handler did not return); "" otherwise. A bounded set of words
-	Cause  string        // why the handler ran, with RoleWinner: "miss", "stale", "takeover", …
-	Stored bool          // the response was stored
-	TTL    time.Duration // how long the served response is still fresh; negative when stale
-	Waited time.Duration // as a loser
-	Status int           // of the response; 0 if it went straight to the client
+	Role Role
+	// Forward is why the stored responses did not do, in the words of RFC 9211 2.2: "uri-miss", "vary-miss", "miss" (it is
+	// not known which), "stale"; "" for a hit.
+	Forward string
+	Detail  string        // why the request was not ours, or the response not stored ("panic": the handler did not return); "" otherwise. A bounded set of words
+	Cause   string        // why the handler ran, with RoleWinner: "miss", "stale", "takeover", …
+	Stored  bool          // the response was stored
+	TTL     time.Duration // how long the served response is still fresh; negative when stale
+	Waited  time.Duration // as a loser
+	Status  int           // of the response; 0 if it went straight to the client
+	// Forwarded is the status with which the handler answered a winner; 304 if it confirmed the stale copy that was there.
+	Forwarded int
 }
 
 // A Role is what one request was.
@@ -47,7 +52,9 @@ const (
 	causeHoldCap      cause = "hold-cap"
 	causeInvalidated  cause = "invalidated"
 	causeBreakerOpen  cause = "breaker-open"
-	causeDropped      cause = "dropped" // computed, but not stored: invalidated or replaced meanwhile
+	causeDropped      cause = "dropped"                  // computed, but not stored: invalidated or replaced meanwhile
+	causeUnconfirmed  cause = "invalidation-unconfirmed" // by a write through the middleware; tried again in the background
+	causeMismatch     cause = "mismatch"                 // the handler answered 304 for another response than the stored one
 )
 
 type outcomeKey struct{}
@@ -87,17 +94,13 @@ func (o *Outcome) cacheStatus() string {
 		param("hit")
 		param("ttl=")
 		b = strconv.AppendInt(b, seconds(o.TTL), 10)
-	case RoleWinner:
-		if o.Cause == string(causeStale) {
-			param("fwd=stale")
-		} else {
-			param("fwd=miss")
-		}
+	case RoleWinner, RoleParallel, RoleDegraded:
+		param("fwd=")
+		b = append(b, o.Forward...)
 	case RoleLocalWaiter, RoleRemoteWaiter:
-		param("fwd=miss")
+		param("fwd=")
+		b = append(b, o.Forward...)
 		param("collapsed")
-	case RoleDegraded, RoleParallel:
-		param("fwd=miss")
 	case RoleBypass:
 		if o.Detail == "method" {
 			param("fwd=method")
@@ -105,9 +108,9 @@ func (o *Outcome) cacheStatus() string {
 			param("fwd=bypass")
 		}
 	}
-	if o.Role == RoleWinner && o.Status != 0 {
+	if o.Role == RoleWinner && o.Forwarded != 0 {
 		param("fwd-status=")
-		b = strconv.AppendInt(b, int64(o.Status), 10)
+		b = strconv.AppendInt(b, int64(o.Forwarded), 10)
 	}
 	if o.Stored {
 		param("stored")

@@ -24,13 +24,14 @@ type refreshKey struct{}
 type refresh struct {
 	m        *middleware
 	dispatch func(context.Context)
+	seen     stored // what is refreshed
 	grant    *grant
 	arrived  atomic.Bool
 }
 
 // freeze prepares a refresh. It returns nil where a refresh must be in the foreground: the framework
 // gives no way to send a request again, or the last one did not arrive (outer authentication, a limiter).
-func (m *middleware) freeze(x host.Exchange) *refresh {
+func (m *middleware) freeze(x host.Exchange, seen stored) *refresh {
 	if time.Now().UnixNano() < m.foregroundUntil.Load() {
 		return nil
 	}
@@ -38,7 +39,7 @@ func (m *middleware) freeze(x host.Exchange) *refresh {
 	if dispatch == nil {
 		return nil
 	}
-	return &refresh{m: m, dispatch: dispatch}
+	return &refresh{m: m, dispatch: dispatch, seen: seen}
 }
 
 // start runs the refresh with a grant, in a goroutine of the gate's pool. It returns false if there is no room.

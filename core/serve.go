@@ -39,6 +39,10 @@ func (m *middleware) serve(x host.Exchange) {
 
 	// Not ours: straight to the handler.
 	if reason := m.notOurs(x); reason != "" {
+		if reason == "method" && rfc9111.Unsafe(x.Method()) {
+			m.write(x, o)
+			return
+		}
 		m.bypass(x, o, reason)
 		return
 	}
@@ -48,7 +52,8 @@ func (m *middleware) serve(x host.Exchange) {
 		return
 	}
 	if r := m.arrival(x.Context(), rq.base); r != nil {
-		m.compute(rq, o, r.grant, nil)
+		o.Forward = "stale"
+		m.compute(rq, o, r.grant, r.seen)
 		return
 	}
 
@@ -77,7 +82,7 @@ func (m *middleware) serve(x host.Exchange) {
 				return
 			}
 			if rq.mayHaveStale(copied, copied.Stale, now) {
-				m.serveStale(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - rq.blocked}, copied)
+				m.serveStale(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - rq.blocked}, got)
 				return
 			}
 		}
@@ -87,11 +92,12 @@ func (m *middleware) serve(x host.Exchange) {
 		}
 
 		// Nothing to serve: take part in computing it.
+		o.Forward = rq.forward(p, got, copied)
 		s := m.newSeat(rq, copied, deadline)
 		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - rq.blocked}, s)
 		switch t.kind {
 		case tidingsElected:
-			m.compute(rq, o, t.grant, copied)
+			m.compute(rq, o, t.grant, got)
 			return
 		case tidingsAnswered:
 			if e := m.answers(rq, t); e != nil {
@@ -259,16 +265,32 @@ func (m *middleware) usable(rq *request, e *entry.Entry) *entry.Entry {
 }
 
 // answers returns the response that a flight brought, if it answers this request too: another variant may have been computed. It was
-// computed while the request waited, so its freshness does not matter; one that came by Redis may be older.
+// computed while the request waited, so it does not matter if it has become stale since; one that came by Redis may be older.
+//
+// A response that never was fresh (no-cache, max-age=0) answers only those who had come before the handler was called: for them it
+// is what their own call would have brought (RFC 9111 4).
 func (m *middleware) answers(rq *request, t tidings) *entry.Entry {
 	e := m.usable(rq, t.stored.entry)
-	if e == nil || !t.remote {
+	if e == nil || e.Grant >= rq.arrived {
 		return e
 	}
-	if now := m.gate.backend.now(); e.FreshAt(now) <= 0 && e.Grant < rq.arrived {
+	if e.Fresh+e.Stale <= e.Age || t.remote && e.FreshAt(m.gate.backend.now()) <= 0 {
 		return nil
 	}
 	return e
+}
+
+// forward returns why what was found at a place does not answer the request (RFC 9211 2.2).
+func (rq *request) forward(p place, got stored, copied *entry.Entry) string {
+	switch e := got.entry; {
+	case copied != nil:
+		return "stale"
+	case e != nil && e.Key == rq.key && e.VaryKey != rq.place(e.Vary).vary:
+		return "vary-miss"
+	case e == nil && p.variant == "":
+		return "uri-miss"
+	}
+	return "miss"
 }
 
 // learn remembers what a key varies on, from what was brought for another variant of it.
@@ -347,13 +369,14 @@ func (m *middleware) takePart(rq *request, o *Outcome, f *flight, s *seat) tidin
 
 // serveStale answers with a stale copy and has it refreshed: in the background if possible, else by
 // this request, if it gets the lock.
-func (m *middleware) serveStale(rq *request, o *Outcome, f *flight, copied *entry.Entry) {
+func (m *middleware) serveStale(rq *request, o *Outcome, f *flight, seen stored) {
+	copied := seen.entry
 	if rq.neverLeads() != "" || m.gate.inFlight(f.place) {
 		m.serveCopy(rq, o, RoleStale, copied, "")
 		return
 	}
 	if rq.class == anonymous {
-		f.refresh = m.freeze(rq.x)
+		f.refresh = m.freeze(rq.x, seen)
 	}
 	if f.refresh != nil {
 		m.gate.board(f, nil)
@@ -362,10 +385,11 @@ func (m *middleware) serveStale(rq *request, o *Outcome, f *flight, copied *entr
 	}
 	s := m.newSeat(rq, copied, time.Now().Add(lookBudget))
 	s.patient = false
+	o.Forward = "stale"
 	t := m.takePart(rq, o, f, s)
 	if t.kind == tidingsElected {
 		t.grant.cause = causeStale
-		m.compute(rq, o, t.grant, copied)
+		m.compute(rq, o, t.grant, seen)
 		return
 	}
 	m.serveCopy(rq, o, RoleStale, copied, "")
@@ -412,6 +436,6 @@ func (m *middleware) degrade(rq *request, o *Outcome, why string, after time.Dur
 
 // serveCopy answers with what is stored.
 func (m *middleware) serveCopy(rq *request, o *Outcome, role Role, e *entry.Entry, detail string) {
-	o.Role, o.Detail = role, detail
+	o.Role, o.Detail, o.Forward = role, detail, ""
 	m.reply(rq, o, e)
 }

@@ -13,6 +13,7 @@ type grant struct {
 	fleet  bool // the backend granted it: there is a claim to store by
 	locked bool // there is a lock to renew
 	cause  cause
+	seen   string // the head of what was stored when it was granted
 
 	// proven is when the backend was last asked whether the claim stands, and said yes. Who boarded before may
 	// have the response even if it is invalidated meanwhile.

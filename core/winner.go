@@ -25,7 +25,10 @@ var notForEverybody = []string{"Range", "If-Range", "If-Match", "If-None-Match",
 // The work belongs to the key and not to the client: the handler's context keeps the request's
 // values but not its cancellation. The response is captured, judged, stored, and only then sent, so that the
 // client's next request is a hit and a slow reader delays nobody.
-func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.Entry) {
+//
+// seen is what the request found in the store. If it has a validator the handler is asked whether it is still current,
+// and a 304 makes it fresh for everybody (RFC 9111 4.3).
+func (m *middleware) compute(rq *request, o *Outcome, gr *grant, seen stored) {
 	o.Role, o.Cause = RoleWinner, string(gr.cause)
 	m.gate.stats.computations.add(o.Cause)
 	var once sync.Once
@@ -33,6 +36,8 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.E
 	defer report(completion{result: resultFailed})
 
 	x := rq.x
+	copied := m.usable(rq, seen.entry)
+	conditions := gr.conditions(seen, copied)
 	h := &hints{}
 	ctx := context.WithValue(context.WithoutCancel(x.Context()), insideKey{m.gate}, true)
 	ctx = context.WithValue(ctx, hintsKey{}, h)
@@ -56,7 +61,7 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.E
 		Context: ctx,
 		Method:  http.MethodGet,
 		Drop:    slices.Concat(notForEverybody, m.hidden),
-		Set:     rq.set,
+		Set:     slices.Concat(rq.set, conditions),
 		Limit:   m.cfg.MaxBody,
 		Passing: func(reason string) string {
 			report(completion{result: rq.notShareable()})
@@ -70,13 +75,23 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.E
 		return
 	}
 
+	o.Forwarded = res.Status
+	fields := headers.Strip(headers.Diff(res.Before, res.After), res.After)
+	if res.Status == http.StatusNotModified && conditions != nil && ctx.Err() == nil {
+		if !rfc9111.Confirms(fields, copied.Header) {
+			m.refuse(rq, o, report)
+			return
+		}
+		fields = rfc9111.Freshen(copied.Header, fields)
+		res = freshened(res, copied, fields)
+	}
 	v := m.judge(rq, res, h)
 	if ctx.Err() != nil {
 		v.Failure, v.Reason = true, "canceled" // HoldCancels: the work was cut short
 	}
 	o.Status, o.Detail = res.Status, v.Reason
-	e := m.newEntry(rq, gr, res, v)
-	c := completion{result: resultStored, entry: e, at: rq.place(e.Vary), ttl: lifetime(e)}
+	e := m.newEntry(rq, gr, res, fields, v)
+	c := completion{result: resultStored, entry: e, at: rq.place(e.Vary), ttl: lifetime(e, v)}
 	switch {
 	case v.Failure:
 		c = completion{result: resultFailed}
@@ -95,11 +110,40 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, copied *entry.E
 		o.Detail = "not-stored"
 	}
 	o.TTL = e.Fresh - e.Age
-	fields := e.Header
-	if res.Flaw != "" { // its own client gets it as it is: a body that falls short of its length, trailers
+	switch {
+	case res.Flaw != "": // its own client gets it as it is: a body that falls short of its length, trailers
 		fields = headers.Diff(res.Before, res.After)
+	case len(v.Omit) == 0:
+		fields = e.Header
 	}
 	m.answer(rq, o, res.Status, fields, "", e.Body)
+}
+
+// conditions are the request fields with which the handler is asked whether the copy is still current. There are none
+// if it is not certain that the copy was there when the computation was granted: it may have been invalidated.
+func (gr *grant) conditions(seen stored, copied *entry.Entry) []headers.Field {
+	if copied == nil || copied.Status != http.StatusOK || !gr.locked || seen.head() != gr.seen {
+		return nil
+	}
+	return rfc9111.Conditions(copied.Header, time.Now())
+}
+
+// freshened is the response that a handler confirmed with its 304 res: the copy, with fields for its own part of the header.
+func freshened(res host.Result, copied *entry.Entry, fields []headers.Field) host.Result {
+	res.Status, res.Body = copied.Status, copied.Body
+	res.After = make(http.Header)
+	maps.Copy(res.After, res.Before)
+	headers.Apply(res.After, fields)
+	return res
+}
+
+// refuse ends a computation whose handler answered 304 for another response than the one that it was asked about (RFC 9111
+// 4.3.4): what is current is not known, so the copy goes, and whoever comes next computes from nothing.
+func (m *middleware) refuse(rq *request, o *Outcome, report func(completion)) {
+	m.gate.count(causeMismatch)
+	m.gate.drop(rq.base)
+	report(completion{result: resultGaveUp})
+	m.degrade(rq, o, string(causeMismatch), time.Second)
 }
 
 // await waits for what became of the report, but not longer than a request may be blocked on Redis.
@@ -159,7 +203,7 @@ func (rq *request) notShareable() result {
 
 // newEntry is the response as it would be stored. What is stored of the header is what the handler did
 // to it; what middleware outside set belongs to one request.
-func (m *middleware) newEntry(rq *request, gr *grant, res host.Result, v rfc9111.Verdict) *entry.Entry {
+func (m *middleware) newEntry(rq *request, gr *grant, res host.Result, fields []headers.Field, v rfc9111.Verdict) *entry.Entry {
 	e := &entry.Entry{
 		Grant:        gr.grant,
 		Token:        gr.token,
@@ -173,7 +217,7 @@ func (m *middleware) newEntry(rq *request, gr *grant, res host.Result, v rfc9111
 		OverStale:    m.cfg.OverStale,
 		Scope:        v.Scope,
 		Status:       res.Status,
-		Header:       headers.Strip(headers.Diff(res.Before, res.After), res.After),
+		Header:       without(fields, v.Omit),
 		Body:         res.Body,
 	}
 	if v.MustNotStale {
@@ -189,9 +233,24 @@ func (m *middleware) newEntry(rq *request, gr *grant, res host.Result, v rfc9111
 	return e
 }
 
+// validatableFor is how long after its lifetime an entry with a validator is kept to be validated.
+const validatableFor = 10 * time.Minute
+
 // lifetime is how long an entry is of any use, in whatever form it is served.
-func lifetime(e *entry.Entry) time.Duration {
-	return e.Fresh - e.Age + max(e.Stale, e.StaleIfError, e.OverStale)
+func lifetime(e *entry.Entry, v rfc9111.Verdict) time.Duration {
+	useful := e.Fresh - e.Age + max(e.Stale, e.StaleIfError, e.OverStale)
+	if v.Validatable {
+		useful = max(useful, 0) + validatableFor
+	}
+	return useful
+}
+
+// without returns the fields but for those that are named.
+func without(fields []headers.Field, names []string) []headers.Field {
+	if len(names) == 0 {
+		return fields
+	}
+	return slices.DeleteFunc(slices.Clone(fields), func(f headers.Field) bool { return slices.Contains(names, http.CanonicalHeaderKey(f.Name)) })
 }
 
 // union keeps the names that are known already: what a key varies on only grows, or processes would
@@ -214,13 +273,41 @@ func (m *middleware) reply(rq *request, o *Outcome, e *entry.Entry) {
 	m.answer(rq, o, e.Status, e.Header, shown, e.Body)
 }
 
-// answer sends a whole response, or 304 to a client that has it already (RFC 9110 13.1).
+// answer sends a response: whole, or what the client's conditions leave of it. They apply to a 200 only (RFC 9110 13.2.1).
 func (m *middleware) answer(rq *request, o *Outcome, status int, fields []headers.Field, age string, body []byte) {
 	r := host.Reply{Status: status, Header: fields, Age: age, Body: body, CacheStatus: o.cacheStatus()}
-	if status == http.StatusOK && rfc9111.NotModified(
-		rq.x.Values("If-None-Match"), rq.x.Values("If-Modified-Since"), headers.Get(fields, "Etag"), headers.Get(fields, "Last-Modified"), time.Now()) {
-		r.Status, r.Body = http.StatusNotModified, nil
-		o.Status = http.StatusNotModified
+	if status == http.StatusOK {
+		rq.narrow(&r)
+		o.Status = r.Status
 	}
 	rq.x.Reply(r)
+}
+
+// narrow reduces a 200 to a 304 for a client that has it already, or to the range that it asked for, in the order of RFC 9110
+// 13.2.2. (If-Match and If-Unmodified-Since are not for caches, 13.1.1.)
+func (rq *request) narrow(r *host.Reply) {
+	x := rq.x
+	if match, since := x.Values("If-None-Match"), x.Values("If-Modified-Since"); match != nil || since != nil {
+		modified := headers.Get(r.Header, "Last-Modified")
+		if modified == "" {
+			modified = headers.Get(r.Header, "Date") // RFC 9111 4.3.2
+		}
+		if rfc9111.NotModified(match, since, headers.Get(r.Header, "Etag"), modified, time.Now()) {
+			r.Status, r.Header, r.Body = http.StatusNotModified, rfc9111.NotModifiedFields(r.Header), nil
+			return
+		}
+	}
+	asked := x.Values("Range")
+	if asked == nil || x.Method() != http.MethodGet || !rfc9111.RangeApplies(x.Values("If-Range"), r.Header, time.Now()) {
+		return
+	}
+	size := int64(len(r.Body))
+	part := rfc9111.Range(asked, size)
+	where := headers.Field{Op: headers.Set, Name: "Content-Range", Value: part.ContentRange(size)}
+	switch part.Status {
+	case http.StatusPartialContent:
+		r.Status, r.Header, r.Body = part.Status, append(slices.Clone(r.Header), where), r.Body[part.First:part.First+part.Length]
+	case http.StatusRequestedRangeNotSatisfiable:
+		r.Status, r.Header, r.Body = part.Status, []headers.Field{where}, nil
+	}
 }

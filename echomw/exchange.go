@@ -34,7 +34,13 @@ func (x *exchange) Run(call host.Call) host.Result {
 	}
 	if call.Limit == 0 {
 		capture.Straight(outer.Header(), call)
+		if call.Head != nil {
+			outer.Before(func() { call.Head(outer.Status, outer.Header()) }) // after an error, too: the response to that comes later
+		}
 		x.err = x.next(c)
+		if call.Head != nil && x.err == nil && !outer.Committed {
+			call.Head(http.StatusOK, outer.Header()) // what net/http makes of a handler that writes nothing
+		}
 		return host.Result{Passed: true}
 	}
 

@@ -2,6 +2,7 @@ package fibermw
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
@@ -32,6 +33,18 @@ func (x *exchange) straight(call host.Call, reason string) host.Result {
 	status := passing(call, reason)
 	defer func() { x.mark(status) }()
 	x.err = x.c.Next()
+	if call.Head != nil {
+		resp := x.c.Response()
+		code := resp.StatusCode()
+		var e *fiber.Error
+		switch {
+		case errors.As(x.err, &e): // Fiber makes the response later
+			code = e.Code
+		case x.err != nil:
+			code = fiber.StatusInternalServerError
+		}
+		call.Head(code, snapshot(&resp.Header))
+	}
 	return host.Result{Passed: true}
 }
 

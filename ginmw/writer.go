@@ -142,3 +142,45 @@ func (w *writer) Written() bool { return w.Size() >= 0 }
 func (w *writer) CloseNotify() <-chan bool { return w.outer.CloseNotify() }
 
 func (w *writer) Pusher() http.Pusher { return w.outer.Pusher() }
+
+// watcher tells about the head of a response that goes straight to the client, before it does. Gin keeps a status back
+// until the first byte, or until the handlers have returned.
+type watcher struct {
+	gin.ResponseWriter
+	head func(status int, header http.Header)
+}
+
+func (w *watcher) tell() {
+	if w.head != nil && !w.Written() {
+		w.head(w.Status(), w.Header())
+	}
+	w.head = nil
+}
+
+func (w *watcher) WriteHeaderNow() {
+	w.tell()
+	w.ResponseWriter.WriteHeaderNow()
+}
+
+func (w *watcher) Write(p []byte) (int, error) {
+	w.tell()
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *watcher) WriteString(s string) (int, error) {
+	w.tell()
+	return w.ResponseWriter.WriteString(s)
+}
+
+func (w *watcher) Flush() {
+	w.tell()
+	w.ResponseWriter.Flush()
+}
+
+func (w *watcher) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.head = nil
+	return w.ResponseWriter.Hijack()
+}
+
+// Unwrap is for http.ResponseController, which does not need to be told about for deadlines.
+func (w *watcher) Unwrap() http.ResponseWriter { return w.ResponseWriter }

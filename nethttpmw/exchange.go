@@ -33,7 +33,9 @@ func (x *exchange) Run(call host.Call) host.Result {
 	defer x.restore(inner)
 	if call.Limit == 0 {
 		capture.Straight(x.w.Header(), call)
-		x.next.ServeHTTP(x.w, inner)
+		w, written := capture.Watch(x.w, call)
+		x.next.ServeHTTP(w, inner)
+		written()
 		return host.Result{Passed: true}
 	}
 

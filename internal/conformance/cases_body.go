@@ -179,7 +179,7 @@ func bodyCases() []Case {
 			Steps: []Step{
 				Start{Name: "conditional", Request: get("/a", `If-None-Match: "a"`, "If-Modified-Since: Mon, 02 Jan 2006 15:04:05 GMT", `If-Match: "z"`, "If-Unmodified-Since: Mon, 02 Jan 2006 15:04:05 GMT", `If-Range: "a"`)},
 				Until{Running: 1}, Start{Name: "others", Request: get("/a"), N: 5}, Until{Waiting: 5}, Release{},
-				Expect{Name: "conditional", Want: Want{Status: 304, Run: 1, Cache: "stored fwd=miss"}},
+				Expect{Name: "conditional", Want: Want{Status: 304, Run: 1, Cache: "stored fwd=uri-miss"}},
 				Expect{Name: "others", Want: Want{Run: 1}, Runs: 1},
 				Saw{1, []string{"!If-None-Match", "!If-Modified-Since", "!If-Match", "!If-Unmodified-Since", "!If-Range", "!Range"}},
 				hit(get("/a"), 1),
@@ -355,7 +355,7 @@ func headerCases() []Case {
 			ID: "header/cache-status", What: "RFC 9211 2: each cache on the way adds its member",
 			Route: fresh(), Origin: Script{Header: []string{"Cache-Status: upstream; hit; ttl=5"}},
 			Steps: []Step{
-				Send{Request: get("/a"), Want: Want{Run: 1, Cache: "fwd=miss stored"}},
+				Send{Request: get("/a"), Want: Want{Run: 1, Cache: "fwd=uri-miss stored"}},
 				Send{Request: get("/a"), Want: Want{Run: 1, Role: core.RoleHit, Cache: "hit"}},
 			},
 		},

@@ -33,6 +33,9 @@ type Script struct {
 	Late   []string // headers set after the first write
 	Inform int      // 1xx status sent before
 	Encode bool     // Content-Encoding: gzip for those who accept gzip, without a word in Vary
+	// Confirm is the header of a 304, which is what a request with If-None-Match or If-Modified-Since gets. Such a response names its
+	// run in X-Confirmed. nil: conditions make no difference.
+	Confirm []string
 
 	Stream bool // every chunk is flushed
 	Hijack bool // takes the connection over, answers by hand and echoes what it reads
@@ -70,6 +73,7 @@ type run struct {
 	header   http.Header // of the request, as the handler saw it
 	release  chan struct{}
 	released bool
+	confirms bool // it answers 304
 	status   int
 	body     string // what the handler wrote; valid if whole
 	whole    bool
@@ -149,6 +153,11 @@ func (o *Origin) begin(c Call) *run {
 	if len(o.next) > 0 {
 		r.script, o.next = o.next[0], o.next[1:]
 	}
+	if r.script.Confirm != nil && (header.Get("If-None-Match") != "" || header.Get("If-Modified-Since") != "") {
+		s := r.script
+		r.script = Script{Status: http.StatusNotModified, Header: s.Confirm, Fresh: s.Fresh, Hold: s.Hold}
+		r.confirms = true
+	}
 	if o.open {
 		r.released = true
 		close(r.release)
@@ -173,6 +182,9 @@ func (o *Origin) wrote(r *run, status int, p string, whole bool) {
 
 // runHeader is the response header that names the run that made the response.
 const runHeader = "X-Run"
+
+// confirmHeader is the response header that names the run that confirmed the response.
+const confirmHeader = "X-Confirmed"
 
 // probeHeader marks a request that looks at what is stored. Such a request has a Range, so it never computes for others.
 const probeHeader = "X-Probe"
@@ -266,7 +278,11 @@ func (o *Origin) prepare(c Call, r *run) {
 	if s.Length > 0 {
 		c.Set("Content-Length", strconv.Itoa(s.Length))
 	}
-	c.Set(runHeader, strconv.Itoa(r.n))
+	if r.confirms {
+		c.Set(confirmHeader, strconv.Itoa(r.n))
+	} else {
+		c.Set(runHeader, strconv.Itoa(r.n))
+	}
 	if s.Status != 0 {
 		c.Status(s.Status)
 	}

@@ -29,7 +29,7 @@ func (r Request) of(host string) Request {
 
 // miss is a request that is computed and stored. run is how often the handler has run then.
 func miss(r Request, run int) Step {
-	return Send{Request: r, Want: Want{Run: run, Role: core.RoleWinner, Cache: "fwd=miss stored !detail"}, Runs: run}
+	return Send{Request: r, Want: Want{Run: run, Role: core.RoleWinner, Cache: "fwd stored !detail"}, Runs: run}
 }
 
 // hit is a request that gets what a run made, without another.

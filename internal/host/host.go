@@ -70,6 +70,9 @@ type Call struct {
 	// once with Limit 0, else when the body outgrows Limit, is flushed or hijacked (reason "too-large",
 	// "flush", "hijack", "stream"; "" with Limit 0). What it returns is the Cache-Status of the response, added to those already there.
 	Passing func(reason string) (cacheStatus string)
+	// Head is called at most once, with Limit 0, just before the head of the final response goes to the client. It is not
+	// called if the handler panics or takes the connection over. It does not modify the header.
+	Head func(status int, header http.Header)
 }
 
 // Result is what the handler did.

@@ -1,6 +1,8 @@
 package rfc9111
 
 import (
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,14 +25,18 @@ type Delta struct {
 // Directives is what the Cache-Control field of a response says (RFC 9111 5.2.2, RFC 5861).
 type Directives struct {
 	NoStore bool
-	NoCache bool // with or without a list of fields
-	Private bool // with or without a list of fields
+	NoCache bool
+	Private bool
+	// Omit are the fields that no-cache="..." and private="..." name, canonical: a shared cache may keep the
+	// rest of the response without them (5.2.2.4, 5.2.2.7). A list that it cannot follow counts as none at all: the
+	// directive then is about the whole response.
+	Omit []string
 
 	// These lift restrictions, so they are set by well-formed directives only.
 	Public         bool
 	MustRevalidate bool
 	MustUnderstand bool
-	// NoStale: must-revalidate, proxy-revalidate, s-maxage or no-cache is there, in whatever form.
+	// NoStale: must-revalidate, proxy-revalidate, s-maxage or an unlisted no-cache is there, in whatever form.
 	NoStale bool
 
 	MaxAge               Delta
@@ -98,10 +104,12 @@ func (d *Directives) apply(name, argument string, bare bool) {
 	case "no-store": // 5.2.2.5
 		d.NoStore = true
 	case "no-cache": // 5.2.2.4
-		d.NoCache = true
-		d.NoStale = true
+		if !d.omit(argument) {
+			d.NoCache = true
+			d.NoStale = true
+		}
 	case "private": // 5.2.2.7
-		d.Private = true
+		d.Private = d.Private || !d.omit(argument)
 	case "must-understand": // 5.2.2.3; it may lift no-store, so in a doubtful form it counts as that
 		d.MustUnderstand = d.MustUnderstand || bare
 		d.NoStore = d.NoStore || !bare
@@ -123,6 +131,32 @@ func (d *Directives) apply(name, argument string, bare bool) {
 		d.StaleIfError.add(argument)
 	}
 }
+
+// omit takes in the argument of a qualified no-cache or private, and reports whether it is a list of fields that
+// can be left out. Those that say what the response is, or how long it may be used, cannot: without them it would
+// be another response.
+func (d *Directives) omit(argument string) bool {
+	var names []string
+	for name := range strings.SplitSeq(argument, ",") {
+		name = http.CanonicalHeaderKey(strings.Trim(name, " \t"))
+		switch {
+		case name == "":
+			continue
+		case !headers.IsToken(name), strings.HasPrefix(name, "Content-"), slices.Contains(essential[:], name):
+			return false
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return false
+	}
+	d.Omit = append(d.Omit, names...)
+	slices.Sort(d.Omit)
+	d.Omit = slices.Compact(d.Omit)
+	return true
+}
+
+var essential = [...]string{"Age", "Cache-Control", "Date", "Etag", "Expires", "Last-Modified", "Location", "Vary"}
 
 func (d *Delta) add(argument string) {
 	value, ok := parseDelta(argument)

@@ -1,8 +1,12 @@
 package rfc9111
 
 import (
+	"net/http"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/herdgate/herdgate/internal/headers"
 )
 
 // NotModified reports whether a stored response answers a conditional GET or HEAD with 304 (RFC
@@ -74,4 +78,19 @@ func cutTag(s string) (opaque, rest string, ok bool) {
 		}
 	}
 	return "", "", false
+}
+
+// NotModifiedFields returns the fields of a stored 200 that go into a 304 (RFC 9110 15.4.5): not those that describe the
+// body that is not there, and of two validators the stronger.
+func NotModifiedFields(stored []headers.Field) []headers.Field {
+	hasTag := headers.Get(stored, "Etag") != ""
+	return slices.DeleteFunc(slices.Clone(stored), func(f headers.Field) bool {
+		switch http.CanonicalHeaderKey(f.Name) {
+		case "Content-Encoding", "Content-Language", "Content-Range", "Content-Type":
+			return true
+		case "Last-Modified":
+			return hasTag
+		}
+		return false
+	})
 }

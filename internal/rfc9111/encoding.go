@@ -13,15 +13,16 @@ var codings = [...]string{"br", "deflate", "gzip", "zstd"}
 
 // codingSet is a set of codings: bit i is codings[i]. The bit after them stands for identity; as
 // every request accepts that unless it says otherwise, the bit is set in the result of
-// acceptedCodings when it is refused.
+// acceptedCodings when it is refused. The last bit says that the request has a word on codings that are not known.
 type codingSet uint8
 
 const (
 	identity     codingSet = 1 << len(codings)
+	others                 = identity << 1
 	everyEncoder           = identity - 1
 )
 
-// codingOf returns the bit of a coding; none for one that is not known.
+// codingOf returns the bit of a coding; others for one that is not known, "*" included.
 func codingOf(name string) codingSet {
 	switch name = strings.ToLower(name); name {
 	case "identity":
@@ -32,7 +33,7 @@ func codingOf(name string) codingSet {
 	if i := slices.Index(codings[:], name); i >= 0 {
 		return 1 << i
 	}
-	return 0
+	return others
 }
 
 // acceptedCodings returns what a request accepts (RFC 9110 12.5.3). A weight that does not parse
@@ -46,10 +47,14 @@ func acceptedCodings(lines []string) codingSet {
 			name = strings.Trim(name, " \t")
 			wanted := !weighted || positiveWeight(weight)
 			switch {
+			case name == "":
+				continue
 			case name == "*" && wanted:
 				anyOther = true
 			case name == "*":
 				noOther = true
+			}
+			switch {
 			case wanted:
 				accepted |= codingOf(name)
 			default:
@@ -61,7 +66,7 @@ func acceptedCodings(lines []string) codingSet {
 	if anyOther && !noOther {
 		set = everyEncoder
 	}
-	set &^= refused
+	set = set&^refused | (accepted|refused)&others
 	if refused&identity != 0 || noOther && accepted&identity == 0 {
 		set |= identity
 	}
@@ -86,10 +91,11 @@ func positiveWeight(parameters string) bool {
 	return whole == "1" && zero
 }
 
-// String returns the normal form: the codings, or "identity" if there are none, and a refusal of identity.
+// String returns the normal form: the codings, or "identity" if there are none, a refusal of identity, and whether there
+// were others.
 func (s codingSet) String() string { return codingForms[s] }
 
-var codingForms = func() (forms [2 * identity]string) {
+var codingForms = func() (forms [2 * others]string) {
 	for s := range forms {
 		var members []string
 		for i, coding := range codings {
@@ -103,6 +109,9 @@ var codingForms = func() (forms [2 * identity]string) {
 		case len(members) == 0:
 			members = append(members, "identity")
 		}
+		if codingSet(s)&others != 0 {
+			members = append(members, "others")
+		}
 		forms[s] = strings.Join(members, ", ")
 	}
 	return forms
@@ -111,12 +120,13 @@ var codingForms = func() (forms [2 * identity]string) {
 // encodedAsAsked reports whether every request with the same normal form of Accept-Encoding accepts
 // the coding that the handler chose. A handler that looks for "gzip" anywhere in the field answers
 // "gzip;q=0" with gzip: that must not be stored for those who accept no coding. A request without
-// the field accepts every coding (RFC 9110 12.5.3).
+// the field accepts every coding (RFC 9110 12.5.3). A coding that is not known is what everybody gets, if the request has no
+// word on such.
 func encodedAsAsked(r Response) bool {
 	if len(r.AcceptEncoding) == 0 || !setByHandler(r, "Content-Encoding") {
 		return true
 	}
-	allowed := acceptedCodings(r.AcceptEncoding) | identity
+	allowed := (acceptedCodings(r.AcceptEncoding) | identity) ^ others
 	for _, line := range headers.Lines(r.After, "Content-Encoding") {
 		for name := range strings.SplitSeq(line, ",") {
 			if name = strings.Trim(name, " \t"); name != "" && codingOf(name)&allowed == 0 {

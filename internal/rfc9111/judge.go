@@ -66,6 +66,10 @@ type Verdict struct {
 	Stale        time.Duration // stale-while-revalidate
 	StaleIfError time.Duration
 	MustNotStale bool // a directive forbids serving it stale in any form; both windows are zero
+	// Validatable: the response may be kept beyond its lifetime and its windows, for the sake of its validator.
+	Validatable bool
+	// Omit are the fields that go to the client whose request it was, and to nobody else (Directives.Omit).
+	Omit []string
 	// Vary has canonical names, sorted, without duplicates. Covered credentials are among them:
 	// what selects is the value that the handler was shown.
 	Vary []string

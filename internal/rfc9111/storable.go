@@ -17,6 +17,9 @@ import (
 func Judge(r Response, p Policy, now time.Time) Verdict {
 	cc := ParseCacheControl(headers.Lines(r.After, "Cache-Control"))
 	fresh, known := lifetime(r, cc, p, now)
+	if cc.NoCache { // 5.2.2.4: never without validation, however long the lifetime
+		fresh, known = 0, true
+	}
 	stale, ifError := windows(r.Status, fresh, cc, p)
 	names, star := variance(r)
 	v := Verdict{
@@ -28,6 +31,8 @@ func Judge(r Response, p Policy, now time.Time) Verdict {
 		StaleIfError: ifError,
 		MustNotStale: cc.NoStale,
 		Vary:         names,
+		Omit:         cc.Omit,
+		Validatable:  known && hasValidator(r, now),
 	}
 	allowed := p.Credentials.Allows(v.Scope)
 	v.Personal = p.Credentials != NoCredentials && (!allowed || cc.Private || setsCookie(r))
@@ -37,7 +42,7 @@ func Judge(r Response, p Policy, now time.Time) Verdict {
 		reason = "error"
 	}
 	if reason == "" {
-		reason = headerReason(r, cc)
+		reason = headerReason(r, cc, v)
 	}
 	if reason == "" {
 		reason = varyReason(p, names, star)
@@ -46,7 +51,7 @@ func Judge(r Response, p Policy, now time.Time) Verdict {
 	case reason != "":
 	case !allowed: // 3.5
 		reason = "credentials"
-	case !known || fresh+max(stale, ifError) <= v.Age: // 4.2; never usable, neither now nor later
+	case !known || fresh+max(stale, ifError) <= v.Age && !v.Validatable: // 4.2; never usable, neither now nor later
 		reason = "no-freshness"
 	}
 	v.Reason = reason
@@ -71,18 +76,16 @@ func statusReason(status int, cc Directives) string {
 }
 
 // headerReason returns why a response with these directives and fields is not stored, or "".
-func headerReason(r Response, cc Directives) string {
+func headerReason(r Response, cc Directives, v Verdict) string {
 	switch {
 	case noStore(r, cc):
 		return "no-store"
 	case cc.Private: // 5.2.2.7
 		return "private"
-	case cc.NoCache: // 5.2.2.4: there is no validation yet
+	case cc.NoCache && !v.Validatable: // 5.2.2.4: there is nothing to validate it by
 		return "no-cache"
-	case setsCookie(r): // 7.3; a cookie is for one client
+	case setsCookie(r) && !slices.Contains(cc.Omit, "Set-Cookie"): // 7.3; a cookie is for one client
 		return "set-cookie"
-	case len(headers.Lines(r.After, "Content-Range")) > 0: // RFC 9110 14.4: not the whole
-		return "content-range"
 	case !encodedAsAsked(r):
 		return "content-encoding"
 	}
