@@ -5,10 +5,11 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # What a run may change, as in `make fuzz FUZZTIME=5m`.
-PKG      ?= ./...
-FUZZTIME ?= 10s
-BENCH    ?= .
-COUNT    ?= 1
+PKG       ?= ./...
+FUZZTIME  ?= 10s
+BENCH     ?= .
+BENCHTIME ?= 1s
+COUNT     ?= 1
 
 # The linter is pinned: a new release must not turn a good commit red.
 LINT_VERSION := 2.12.2
@@ -71,9 +72,10 @@ lint:
 fmt:
 	gofmt -w .
 
-## bench: benchmarks with allocations (BENCH=Hit for some of them, COUNT=10 for benchstat)
+## bench: benchmarks with allocations (BENCH=Hit for some of them, COUNT=10 for benchstat,
+## BENCHTIME=1x to see that they work)
 bench: deps
-	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKG)
+	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -count $(COUNT) $(PKG)
 
 ## fuzz: each fuzz test for FUZZTIME, 10s by default; a crash stays behind as a seed in testdata
 fuzz:

@@ -52,12 +52,14 @@ func loaded(t *testing.T, c *redis.Client) {
 	}
 }
 
-// unlocked waits until no lock is left, far less long than one would live.
+// unlockedWithin is how long after the last handler has ended a lock may be left: 200 ms, and as much again as a test on a
+// loaded machine may wait for a CPU, several times over. (Measured: 50 ms at most.) It is far from the life of an orphan.
+const unlockedWithin = 200*time.Millisecond + 800*time.Millisecond
+
+// unlocked waits until no lock is left.
 func unlocked(t *testing.T, c redis.UniversalClient, namespace string) {
 	t.Helper()
-	began := time.Now()
-	defer func() { t.Logf("UNLOCKED %v", time.Since(began)) }()
-	redistest.Eventually(t, faultLock/2, "no lock is left", func() bool { return len(redistest.Locks(t, c, namespace)) == 0 })
+	redistest.Eventually(t, unlockedWithin, "no lock is left", func() bool { return len(redistest.Locks(t, c, namespace)) == 0 })
 	redistest.CheckTTLs(t, c, namespace)
 }
 
