@@ -170,5 +170,73 @@ func servers() []*fault {
 	}
 }
 
-func shapes() []*fault { return nil }
-func procs() []*fault  { return nil }
+func shapes() []*fault {
+	const c, s = "Cluster", "Sentinel"
+	return []*fault{
+		{group: c, name: "cluster: black hole", slow: true, shape: cluster, off: pass, on: func(w *world) { w.all((*redistest.Proxy).BlackHole) }},
+		{group: c, name: "cluster: a node stopped", slow: true, shape: cluster, hits: true,
+			on: func(w *world) { w.cluster.Nodes[1].Stop() }, off: func(w *world) { w.cluster.Nodes[1].Cont() }},
+		{group: c, name: "cluster: a node killed, back empty", slow: true, shape: cluster,
+			on: func(w *world) { w.cluster.Nodes[1].Kill() }, off: func(w *world) { w.cluster.Nodes[1].Restart(); w.cluster.WaitReady() }},
+		{group: c, name: "cluster: CLUSTERDOWN", slow: true, shape: cluster,
+			on:  func(w *world) { w.cluster.Nodes[1].Do(slots("DELSLOTS", w.cluster.Nodes[1])...) },
+			off: func(w *world) { w.cluster.Nodes[1].Do(slots("ADDSLOTS", w.cluster.Nodes[1])...); w.cluster.WaitReady() }},
+		{group: c, name: "cluster: connections killed", slow: true, shape: cluster, on: func(w *world) {
+			w.every(50*time.Millisecond, func() { w.all((*redistest.Proxy).CutAll) })
+		}},
+		{group: c, name: "cluster: resharding, MOVED and ASK", slow: true, shape: cluster, on: func(w *world) {
+			w.every(20*time.Millisecond, w.reshard)
+		}},
+		{group: s, name: "sentinel: failover", slow: true, shape: sentinel, on: func(w *world) { w.sentinel.Failover() }},
+		{group: s, name: "sentinel: primary killed", slow: true, shape: sentinel, on: func(w *world) {
+			old := w.sentinel.Primary()
+			old.Kill()
+			w.busy.Go(func() { w.sentinel.WaitFailover(old) })
+		}},
+		{group: s, name: "sentinel: primary stopped", slow: true, shape: sentinel, on: func(w *world) {
+			old := w.sentinel.Primary()
+			old.Stop()
+			w.busy.Go(func() { w.sentinel.WaitFailover(old) })
+		}},
+		{group: s, name: "sentinel: the sentinel silent", slow: true, shape: sentinel, hits: true, off: pass, on: func(w *world) {
+			w.proxies[0].BlackHole()
+		}},
+		{group: s, name: "sentinel: all silent", slow: true, shape: sentinel, off: pass, on: func(w *world) { w.all((*redistest.Proxy).BlackHole) }},
+	}
+}
+
+// slots is a command about all the slots of the middle one of three nodes.
+func slots(command string, _ *redistest.Server) []any {
+	args := []any{"CLUSTER", command}
+	for slot := 16384 / 3; slot < 2*16384/3; slot++ {
+		args = append(args, slot)
+	}
+	return args
+}
+
+// reshard moves a slot with keys of ours to the next node.
+func (w *world) reshard() {
+	nodes := w.cluster.Nodes
+	from := rand.IntN(len(nodes))
+	to := (from + 1) % len(nodes)
+	key, ok := nodes[from].Do("RANDOMKEY").(string)
+	if !ok {
+		return
+	}
+	slot := nodes[from].Do("CLUSTER", "KEYSLOT", key)
+	fromID, toID := nodes[from].Do("CLUSTER", "MYID"), nodes[to].Do("CLUSTER", "MYID")
+	nodes[to].Do("CLUSTER", "SETSLOT", slot, "IMPORTING", fromID)
+	nodes[from].Do("CLUSTER", "SETSLOT", slot, "MIGRATING", toID)
+	host, port, _ := strings.Cut(nodes[to].Addr, ":")
+	for {
+		<-time.After(5 * time.Millisecond) // for ASK and TRYAGAIN
+		keys, _ := nodes[from].Do("CLUSTER", "GETKEYSINSLOT", slot, 3).([]any)
+		if len(keys) == 0 {
+			break
+		}
+		nodes[from].Do(append([]any{"MIGRATE", host, port, "", 0, 5000, "REPLACE", "KEYS"}, keys...)...)
+	}
+	for _, node := range []*redistest.Server{nodes[to], nodes[from], nodes[(to+1)%len(nodes)]} {
+		node.Do("CLUSTER", "SETSLOT", slot, "NODE", toID)
+	}
+}

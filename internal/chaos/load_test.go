@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 const (
 	hotKeys    = 8
+	keptKeys   = 4 // their copies outlive every run
 	hotClients = 4 // per process
 	herdSize   = 3 // requests per process and cold key
 )
@@ -27,7 +29,9 @@ type load struct {
 	took    [phases][]time.Duration
 	cold    [phases][]string
 	answers int
-	hits    [phases]int
+	kept    [phases]int    // requests for kept keys
+	hits    [phases]int    // and how many of them were hits
+	why     map[string]int // what degraded answers said
 	wrong   []string
 	own5xx  int
 	ours    int
@@ -51,7 +55,11 @@ func begin(w *world) *load {
 		for range hotClients {
 			l.wg.Go(func() {
 				for l.pause(time.Duration(4+rand.IntN(4)) * time.Millisecond) {
-					l.ask(p, fmt.Sprintf("/hot/%d", rand.IntN(hotKeys)))
+					if rand.IntN(4) == 0 {
+						l.ask(p, fmt.Sprintf("/kept/%d", rand.IntN(keptKeys)))
+					} else {
+						l.ask(p, fmt.Sprintf("/hot/%d", rand.IntN(hotKeys)))
+					}
 				}
 			})
 		}
@@ -86,16 +94,19 @@ func (l *load) pause(d time.Duration) bool {
 
 func (l *load) ask(process int, target string) {
 	phase := l.phase.Load()
-	l.note(phase, l.w.get(context.Background(), process, target))
+	l.note(phase, target, l.w.get(context.Background(), process, target))
 }
 
-func (l *load) note(phase int32, a answer) {
+func (l *load) note(phase int32, target string, a answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answers++
 	l.took[phase] = append(l.took[phase], a.took)
-	if len(a.status) > 13 && a.status[:13] == "herdgate; hit" {
-		l.hits[phase]++
+	if strings.HasPrefix(target, "/kept") {
+		l.kept[phase]++
+		if strings.HasPrefix(a.status, "herdgate; hit") {
+			l.hits[phase]++
+		}
 	}
 	switch {
 	case a.wrong != "":
@@ -104,6 +115,10 @@ func (l *load) note(phase int32, a answer) {
 		l.own5xx++
 	case a.ours:
 		l.ours++
+		if l.why == nil {
+			l.why = map[string]int{}
+		}
+		l.why[a.status]++
 	}
 }
 

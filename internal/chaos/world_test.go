@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"testing"
@@ -113,6 +115,25 @@ func newWorld(t *testing.T, f *fault, host conformance.Host) *world {
 	}
 	t.Cleanup(transport.CloseIdleConnections)
 	return w
+}
+
+// warm serves one request.
+func warm(t *testing.T, host conformance.Host) {
+	gate, err := core.New(core.Off())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, urls: []string{"http://" + ln.Addr().String()}, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	w.origin.size = 100
+	defer host.Serve(&conformance.App{Gate: gate, Caches: 1, Handle: w.origin.handle,
+		Before: func(conformance.Call) bool { return true }, After: func(conformance.Call, core.Outcome) {}}, ln)()
+	if a := w.get(t.Context(), 0, "/warm"); a.wrong != "" {
+		t.Fatal(a.wrong)
+	}
 }
 
 // every calls f again and again until the fault is over.
@@ -238,7 +259,21 @@ func resources() usage {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
-	return usage{runtime.NumGoroutine(), m.HeapAlloc}
+	return usage{goroutines(), m.HeapAlloc}
+}
+
+// retired is the pool of a stopped server of fasthttp's: it notices at its next round, up to 10 s later.
+const retired = "github.com/valyala/fasthttp.(*workerPool).Start.func2"
+
+func goroutines() (n int) {
+	var stacks bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 2)
+	for stack := range strings.SplitSeq(stacks.String(), "\n\n") {
+		if !strings.Contains(stack, retired) {
+			n++
+		}
+	}
+	return n
 }
 
 // settle waits until all is as before, and returns what is not.
