@@ -80,6 +80,9 @@ func New(b Backend, opts ...GateOption) (*Gate, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	if f, ok := b.(faultyOption); ok {
+		b = f.Backend
+	}
 	if r, ok := b.(redisOption); ok {
 		g.namespace = r.namespace
 	}
