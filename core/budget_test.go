@@ -110,7 +110,7 @@ func TestBudget(t *testing.T) {
 				<-done
 				for _, v := range visits {
 					v.want(t, RoleWinner, "alone")
-					if v.took > aBudget+2*time.Second { // a thousand at once, on a busy machine
+					if v.took > aBudget+5*time.Second { // a thousand at once, on a busy machine
 						t.Errorf("a request was blocked for %v", v.took)
 					}
 				}
