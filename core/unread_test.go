@@ -21,7 +21,31 @@ func TestUnreadableEntryIsComputed(t *testing.T) {
 	var stored, alone origin
 	get("/", stored.answers(0, "stored")).send(a.serve).want(t, RoleWinner, "stored")
 	proxy.DropReplies(-1, redistest.Command("get"))
-	for _, v := range herd(10, b.serve, func(int) *visit { return get("/", alone.answers(300*time.Millisecond, "alone")) }) {
+	entered, goOn := make(chan struct{}), make(chan struct{})
+	handler := alone.handles(func(_ context.Context, p *page) {
+		entered <- struct{}{}
+		<-goOn
+		p.write(200, "alone")
+	})
+	first := get("/", handler)
+	done := []<-chan struct{}{first.start(b.serve)}
+	visits := []*visit{first}
+	<-entered
+	for range 10 { // they find it computing
+		v := get("/", handler)
+		visits, done = append(visits, v), append(done, v.start(b.serve))
+	}
+	eventually(t, func() bool { return b.gate.Stats().Waiting == 10 || alone.runs() > 1 })
+	close(goOn)
+	go func() {
+		for range entered { // nobody, if all is well
+		}
+	}()
+	for _, c := range done {
+		<-c
+	}
+	close(entered)
+	for _, v := range visits {
 		if v.status != 200 || v.body != "alone" {
 			t.Errorf("%d %q as %s %s", v.status, v.body, v.out.Role, v.out.Detail)
 		}
