@@ -62,6 +62,21 @@ func TestErrorRepliesOpenNothing(t *testing.T) {
 	}
 }
 
+// A server that lets nobody in is one that refuses connections.
+func TestWrongPasswordOpens(t *testing.T) {
+	server := redistest.Start(t, "--requirepass", "right")
+	p := processOn(t, server.Client(func(o *redis.Options) { o.Password = "wrong" }), unique("password"))
+	var o origin
+	for i := range breakAfter {
+		get(fmt.Sprintf("/%d", i), o.answers(0, "alone")).send(p.serve).want(t, RoleWinner, "alone")
+	}
+	for _, b := range p.gate.Stats().Breakers {
+		if b.State == "closed" {
+			t.Errorf("%s: %s", b.Calls, b.State)
+		}
+	}
+}
+
 // A Redis that takes no writes for a while still serves hits: each kind of call has a breaker of its own.
 func TestWritesBreakApart(t *testing.T) {
 	server := redistest.Start(t)

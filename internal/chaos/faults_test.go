@@ -29,7 +29,12 @@ func networks() []*fault {
 	const g = "Networks"
 	lost := func(name string, words ...string) *fault {
 		return &fault{group: g, name: "replies to " + name + " lost", off: pass, on: func(w *world) {
-			w.all(func(p *redistest.Proxy) { p.DropReplies(-1, redistest.Command(words...)) })
+			w.all(func(p *redistest.Proxy) {
+				p.DropReplies(-1, redistest.Command(words...))
+				if name == "HELLO" { // which comes with new connections only
+					p.CutAll()
+				}
+			})
 		}}
 	}
 	return []*fault{
