@@ -31,6 +31,14 @@ type faulty struct {
 	s *fault.Switches
 }
 
+// beneath is the backend below the faults.
+func beneath(b backend) backend {
+	if f, ok := b.(*faulty); ok {
+		return f.backend
+	}
+	return b
+}
+
 var errFaulty = errors.New("herdgatetest: failed on purpose")
 
 // inTrouble makes a call, or fails it, or makes it late or twice.
