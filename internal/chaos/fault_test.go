@@ -28,6 +28,7 @@ type fault struct {
 	args        []string             // of the server
 	client      func(*redis.Options) // a change of the clients
 	body        int                  // size of responses
+	clocked     bool                 // the clock of Redis can be set
 	on          func(w *world)       // makes it
 	off         func(w *world)       // ends it; nil: it is over when calm
 	hits        bool                 // Redis still reads: hits must go on

@@ -30,7 +30,9 @@ func networks() []*fault {
 	lost := func(name string, words ...string) *fault {
 		return &fault{group: g, name: "replies to " + name + " lost", off: pass, on: func(w *world) {
 			w.all(func(p *redistest.Proxy) {
-				p.DropReplies(-1, redistest.Command(words...))
+				for _, word := range words {
+					p.DropReplies(-1, redistest.Command(word))
+				}
 				if name == "HELLO" { // which comes with new connections only
 					p.CutAll()
 				}
@@ -55,9 +57,9 @@ func networks() []*fault {
 			w.every(50*time.Millisecond, func() { w.all((*redistest.Proxy).ResetAll) })
 		}},
 		{group: g, name: "connection refused", off: pass, on: func(w *world) { w.all((*redistest.Proxy).Refuse) }},
-		lost("GET", "get"),
+		lost("GET", "get", "mget"),
 		lost("SET", "set"),
-		lost("scripts", "evalsha"),
+		lost("scripts", "evalsha", "eval"),
 		lost("HELLO", "hello"),
 		{group: g, name: "pool of 2, 300 waiters", client: func(o *redis.Options) { o.PoolSize = 2 }, on: func(w *world) {
 			w.every(100*time.Millisecond, func() {
@@ -150,7 +152,7 @@ func replies() []*fault {
 		}},
 		says("EXECABORT Transaction discarded", true, "set", "evalsha", "eval"),
 		{group: g, name: "READONLY", hits: true, on: do("REPLICAOF 127.0.0.1 1"), off: do("REPLICAOF NO ONE")},
-		says("LOADING Redis is loading the dataset in memory", false, "get", "set", "evalsha", "eval"),
+		says("LOADING Redis is loading the dataset in memory", false, "get", "mget", "set", "evalsha", "eval"),
 		{group: g, name: "MASTERDOWN", on: do("CONFIG SET replica-serve-stale-data no", "REPLICAOF 127.0.0.1 1"), off: do("REPLICAOF NO ONE")},
 		says("TRYAGAIN Multiple keys request during rehashing of slot", true, "evalsha", "eval"),
 	}
@@ -172,6 +174,13 @@ func servers() []*fault {
 			used, _, _ := strings.Cut(rest, "\r\n")
 			w.server.Do("CONFIG", "SET", "maxmemory", used)
 		}, off: func(w *world) { w.server.Do("CONFIG", "SET", "maxmemory", 0) }},
+		{group: g, name: "clock an hour ahead, then right", clocked: true,
+			on: func(w *world) { w.clock.set(w.t, time.Hour) }, off: func(w *world) { w.clock.set(w.t, 0) }},
+		{group: g, name: "clock an hour behind, then right", clocked: true,
+			on: func(w *world) { w.clock.set(w.t, -time.Hour) }, off: func(w *world) { w.clock.set(w.t, 0) }},
+		{group: g, name: "clock that jumps", slow: true, clocked: true, off: func(w *world) { w.clock.set(w.t, 0) }, on: func(w *world) {
+			w.every(100*time.Millisecond, func() { w.clock.set(w.t, time.Duration(rand.Int64N(int64(10*time.Second)))-5*time.Second) })
+		}},
 	}
 }
 

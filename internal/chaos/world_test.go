@@ -37,6 +37,7 @@ type world struct {
 	sentinel *redistest.Sentinel
 	proxies  []*redistest.Proxy // one of each process for a single node; else one of each server
 	admin    redis.UniversalClient
+	clock    *clock // of the server, where a fault needs it
 	ns       string
 	gates    []*core.Gate
 	urls     []string
@@ -53,6 +54,9 @@ func newWorld(t *testing.T, f *fault, host conformance.Host) *world {
 	var clients []redis.UniversalClient
 	switch f.shape {
 	case single:
+		if f.clocked {
+			w.clock = newClock(t)
+		}
 		w.server = redistest.Start(t, f.args...)
 		w.admin = w.server.Client()
 		for range processes {
