@@ -23,7 +23,7 @@ LINT_CACHE   := $(TOOLS)/lint-$(shell printf %s '$(CURDIR)' | cksum | cut -d ' '
 NEWEST := github.com/redis/go-redis/v9 github.com/gin-gonic/gin github.com/labstack/echo/v4 \
 	github.com/gofiber/fiber/v2 github.com/go-chi/chi/v5
 
-.PHONY: help deps test lint fmt bench fuzz golden newest
+.PHONY: help deps test lint fmt bench fuzz chaos golden newest
 
 # Each target's help is the block of ## lines right above it.
 ## help: this list
@@ -82,6 +82,12 @@ fuzz:
 	@for pkg in $$(go list $(PKG)); do \
 		for name in $$(go test -list '^Fuzz' "$$pkg" | { grep '^Fuzz' || true; }); do \
 			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg"; done; done
+
+## chaos: break Redis, the network and the processes in some forty ways under load, over all
+## adapters, and write what it cost to docs/faults.md. About a quarter of an hour
+chaos: deps
+	go test -count=1 -timeout 60m -v -run '^TestFaults$$' ./internal/chaos -args -all -report $(CURDIR)/docs/faults.md \
+		| { grep -E '^(    main_test|--- FAIL|    --- FAIL|        [a-z]+_test|ok|FAIL|panic)' || true; }
 
 ## golden: write down anew which names core exports
 golden:

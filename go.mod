@@ -12,6 +12,7 @@ require (
 	github.com/prometheus/client_golang v1.23.2 // observe/prometheus
 	github.com/prometheus/common v0.66.1 // tests: reads the exposition of examples/proxy
 	github.com/redis/go-redis/v9 v9.7.3 // core: the Redis client; before 9.7.3 CVE-2025-29923
+	github.com/sony/gobreaker/v2 v2.4.0 // core: the circuit breaker in front of Redis; no dependencies of its own
 	github.com/valyala/fasthttp v1.70.0 // fibermw: what Fiber requests are made of
 	go.uber.org/goleak v1.3.0 // tests: no goroutine is left behind
 )
@@ -49,7 +50,6 @@ require (
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/procfs v0.16.1 // indirect
 	github.com/rivo/uniseg v0.2.0 // indirect
-	github.com/sony/gobreaker/v2 v2.4.0 // indirect
 	github.com/twitchyliquid64/golang-asm v0.15.1 // indirect
 	github.com/ugorji/go/codec v1.2.12 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
 )
 
@@ -33,7 +34,8 @@ func newNode(name string, prompt bool, t *troubles) *node {
 }
 
 // A breaker keeps calls from a Redis that does not answer. It counts connections that fail and calls that time out, in a row;
-// never a server's error reply (the server is there, and it answers fast), never a caller that left. Open, it
+// never a server's error reply (the server is there, and it answers fast), never a caller that left. A server that lets
+// nobody in (NOAUTH, WRONGPASS) counts as one that refuses connections: each call would make one in vain. Open, the breaker
 // refuses at once. While there are requests, a probe goes out every half second; its success closes the breaker.
 type breaker struct {
 	circuit  *gobreaker.TwoStepCircuitBreaker[struct{}]
@@ -53,7 +55,7 @@ func (b *breaker) init(name, kind string, prompt bool, ask func(context.Context,
 		MaxRequests:  1,
 		Timeout:      probeEvery,
 		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
-		IsSuccessful: func(err error) bool { return err == nil || isReply(err) },
+		IsSuccessful: func(err error) bool { return err == nil || isReply(err) && !shutOut(err) },
 		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) || errors.Is(err, errTooBrief) },
 		OnStateChange: func(kind string, from, to gobreaker.State) {
 			b.halfOpen.Store(to == gobreaker.StateHalfOpen)
@@ -79,6 +81,11 @@ func askWrite(ctx context.Context, c redisClient, key string) error {
 func (b *breaker) done(report func(error), err error) {
 	report(err)
 	b.t.call(err)
+}
+
+// shutOut reports whether a reply says that there will be no connection.
+func shutOut(err error) bool {
+	return redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "NOAUTH")
 }
 
 // Breaker is the state of a circuit breaker in front of Redis.

@@ -62,7 +62,7 @@ type tidings struct {
 	grant  *grant        // elected; parallel, if the response may be stored
 	stored stored        // answered
 	remote bool          // answered: by another process
-	after  time.Duration // failing: how long it makes no sense to come back; again: how long Redis was asked in vain
+	after  time.Duration // failing: how long it makes no sense to come back
 }
 
 type tidingsKind uint8
@@ -252,8 +252,8 @@ func (f *flight) run() {
 		}
 		gr, found, err := f.acquire(class, patient, hasStale)
 		switch {
-		case err != nil || found.state == stateNoLock:
-			// No fleet lock. One request of this process computes; nothing can be stored.
+		case err != nil, found.state == stateNoLock, found.state == stateChanged && !f.reread():
+			// No fleet lock, or what somebody stored cannot be read. One request of this process computes; nothing can be stored.
 			gr.fleet, gr.cause = false, causeNoRedis
 			f.m.gate.count(causeNoRedis)
 			f.m.gate.backend.noLock(found, err)
@@ -267,7 +267,6 @@ func (f *flight) run() {
 			}
 			why = causeAfterFailure
 		case found.state == stateChanged:
-			f.reread()
 			return
 		case found.state == stateUncacheable:
 			// This is known of one class of requests; the others ask for themselves.
@@ -290,8 +289,10 @@ func (f *flight) run() {
 			}
 			switch f.await(min(poll, found.remains+time.Millisecond)) {
 			case resultStored:
-				f.reread()
-				return
+				if f.reread() {
+					return
+				}
+				poll = 0
 			case resultUncacheable:
 				f.parallel(nil, false, func(s *seat) bool { return s.class == anonymous })
 			case "":
@@ -342,10 +343,10 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 }
 
 // reread reads what somebody else stored and tells the seats. The flight shuts first: a request that
-// comes after the GET was sent must not get what it brings.
-func (f *flight) reread() {
+// comes after the GET was sent must not get what it brings. It returns false if that cannot be read: the flight goes on.
+func (f *flight) reread() bool {
 	f.shutDown()
-	g, began := f.m.gate, time.Now()
+	g := f.m.gate
 	g.tier.drop(f.place.base) // what is there is newer than any copy
 	ctx, cancel := context.WithTimeout(g.ctx, readBudget)
 	defer cancel()
@@ -354,15 +355,30 @@ func (f *flight) reread() {
 		if r := base.record; err == nil && r != nil && !slices.Equal(r.Names, f.place.names) {
 			g.varies.Set(f.place.hash, r.Names) // the key varies on more than we knew: it is another place
 			f.tell(tidings{kind: tidingsAgain}, nil)
-			return
+			return true
 		}
 	}
 	s, err := g.backend.read(ctx, f.place.loc())
 	if err != nil {
-		f.tell(tidings{kind: tidingsAgain, after: time.Since(began)}, nil)
-		return
+		f.reopen()
+		return false
 	}
 	f.tell(tidings{kind: tidingsAnswered, stored: s, remote: true}, nil)
+	return true
+}
+
+// reopen takes seats again, unless another flight has come meanwhile.
+func (f *flight) reopen() {
+	g, loc := f.m.gate, f.place.loc()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.flights[loc] != nil {
+		return
+	}
+	g.flights[loc] = f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.shut = false
 }
 
 // parallel lets seats run the handler at once. If acquire granted the claim, one of them may store

@@ -65,10 +65,14 @@ func New(b Backend, opts ...GateOption) (*Gate, error) {
 			errs = append(errs, err)
 		}
 	}
+	opening := b
+	if f, ok := b.(faultyOption); ok {
+		b = f.Backend
+	}
 	if b == nil {
 		errs = append(errs, errors.New("herdgate: New needs a backend: core.Redis(client, namespace), core.Memory(bytes) or core.Off()"))
 	} else {
-		opened, err := b.open()
+		opened, err := opening.open()
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -89,7 +93,7 @@ func New(b Backend, opts ...GateOption) (*Gate, error) {
 		g.backend.announcements(g.announced)
 		g.backend.report(g.log, g.count)
 	}
-	if b, ok := g.backend.(*redisBackend); ok && g.tier != nil {
+	if b, ok := beneath(g.backend).(*redisBackend); ok && g.tier != nil {
 		b.tells(g.tier)
 	}
 	return g, nil

@@ -110,7 +110,6 @@ func (m *middleware) serve(x host.Exchange) {
 			}
 			m.gate.learn(rq, t.stored)
 		case tidingsAgain:
-			rq.blocked += t.after
 		case tidingsParallel:
 			m.parallel(rq, o)
 			return

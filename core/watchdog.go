@@ -163,6 +163,8 @@ func (g *Gate) settle(gr *grant, c completion) verdict {
 	g.owned.Go(func() { // while closing too: this flight is among those that Close waits for
 		g.untilDone(gr.lock, func(ctx context.Context) bool {
 			_, err := g.backend.finish(ctx, gr.lease, c)
+			// What could not be stored twice is not worth the wait of those who are not here: let the lock go.
+			c = completion{result: resultGaveUp}
 			return err == nil
 		})
 	})

@@ -27,6 +27,14 @@ type statistics struct {
 	Events       map[string]uint64 `json:"events"`
 	Waiting      int64             `json:"waiting"`
 	Flights      int               `json:"flights"`
+	Breakers     []breaker         `json:"breakers"`
+}
+
+// breaker is the state of a circuit breaker in front of Redis.
+type breaker struct {
+	Node  string `json:"node"`
+	Calls string `json:"calls"`
+	State string `json:"state"`
 }
 
 // newAdmin is the handler of the admin listener. It is not for strangers.
@@ -39,10 +47,14 @@ func newAdmin(gate *core.Gate, f *forwarder, public string) http.Handler {
 		var memory runtime.MemStats
 		runtime.ReadMemStats(&memory)
 		s := gate.Stats()
+		breakers := []breaker{}
+		for _, b := range s.Breakers {
+			breakers = append(breakers, breaker(b))
+		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(statistics{
 			Goroutines: runtime.NumGoroutine(), HeapBytes: memory.HeapAlloc, Computations: f.upstream.sent.Load(),
-			Outcomes: s.Outcomes, Causes: s.Computations, Events: s.Events, Waiting: s.Waiting, Flights: s.Flights,
+			Outcomes: s.Outcomes, Causes: s.Computations, Events: s.Events, Waiting: s.Waiting, Flights: s.Flights, Breakers: breakers,
 		})
 	})
 

@@ -11,6 +11,7 @@
 //	herdgate_events_total{event}          counter  what befell locks and refreshes: "lock-lost", "hold-cap", "no-redis", …
 //	herdgate_waiting                      gauge    requests that wait for a computation now
 //	herdgate_flights                      gauge    keys that this process computes or waits for now
+//	herdgate_breaker_state{node,calls}    gauge    of the breakers in front of Redis: 0 closed, 1 half-open, 2 open; calls is "reads" or "writes"
 package prometheus
 
 import (
@@ -42,17 +43,18 @@ func New(gate *core.Gate, constLabels ...prometheus.Labels) prometheus.Collector
 		events:       desc("events_total", "What befell locks and refreshes.", "event"),
 		waiting:      desc("waiting", "Requests that wait for a computation now."),
 		flights:      desc("flights", "Keys that this process computes or waits for now."),
+		breaker:      desc("breaker_state", "Circuit breakers in front of Redis: 0 closed, 1 half-open, 2 open.", "node", "calls"),
 	}
 }
 
 type collector struct {
-	gate                                             *core.Gate
-	outcomes, computations, events, waiting, flights *prometheus.Desc
+	gate                                                      *core.Gate
+	outcomes, computations, events, waiting, flights, breaker *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.outcomes, c.computations, c.events, c.waiting, c.flights} {
+	for _, d := range []*prometheus.Desc{c.outcomes, c.computations, c.events, c.waiting, c.flights, c.breaker} {
 		descs <- d
 	}
 }
@@ -75,4 +77,10 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	metrics <- prometheus.MustNewConstMetric(c.waiting, prometheus.GaugeValue, float64(s.Waiting))
 	metrics <- prometheus.MustNewConstMetric(c.flights, prometheus.GaugeValue, float64(s.Flights))
+	for _, b := range s.Breakers {
+		metrics <- prometheus.MustNewConstMetric(c.breaker, prometheus.GaugeValue, states[b.State], b.Node, b.Calls)
+	}
 }
+
+// states are the values of the states of a breaker.
+var states = map[string]float64{"closed": 0, "half-open": 1, "open": 2}
