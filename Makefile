@@ -9,6 +9,8 @@ PKG      ?= ./...
 FUZZTIME ?= 10s
 BENCH    ?= .
 COUNT    ?= 1
+SUITE    ?=
+RECORD   ?=
 
 # The linter is pinned: a new release must not turn a good commit red.
 LINT_VERSION := 2.12.2
@@ -22,7 +24,7 @@ LINT_CACHE   := $(TOOLS)/lint-$(shell printf %s '$(CURDIR)' | cksum | cut -d ' '
 NEWEST := github.com/redis/go-redis/v9 github.com/gin-gonic/gin github.com/labstack/echo/v4 \
 	github.com/gofiber/fiber/v2 github.com/go-chi/chi/v5
 
-.PHONY: help deps test lint fmt bench fuzz golden newest
+.PHONY: help deps test lint fmt bench fuzz conformance golden newest
 
 # Each target's help is the block of ## lines right above it.
 ## help: this list
@@ -30,8 +32,8 @@ help:
 	@awk '/^## / { text = text substr($$0, 4) "\n"; next } \
 		text != "" { sub(/\n$$/, "", text); n = split(text, lines, "\n"); \
 			i = index(lines[1], ": "); \
-			printf "  make %-8s %s\n", substr(lines[1], 1, i - 1), substr(lines[1], i + 2); \
-			for (k = 2; k <= n; k++) printf "  %13s %s\n", "", lines[k]; text = "" }' $(MAKEFILE_LIST)
+			printf "  make %-11s %s\n", substr(lines[1], 1, i - 1), substr(lines[1], i + 2); \
+			for (k = 2; k <= n; k++) printf "  %16s %s\n", "", lines[k]; text = "" }' $(MAKEFILE_LIST)
 
 ## deps: install what the tests need and the system lacks, from apt: redis-server, redis-cli,
 ## a C compiler for the race detector. Asks for nothing; needs root or sudo
@@ -80,6 +82,12 @@ fuzz:
 	@for pkg in $$(go list $(PKG)); do \
 		for name in $$(go test -list '^Fuzz' "$$pkg" | { grep '^Fuzz' || true; }); do \
 			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg"; done; done
+
+## conformance: examples/proxy, in every adapter and with both backends, against http-cache-tests from the npm registry, or
+## from a checkout (SUITE=dir, after npm install there). Fails below the recorded score; RECORD=1 records it.
+## Needs node and npm
+conformance: deps
+	go run ./internal/cachetests -suite '$(SUITE)' $(if $(RECORD),-record)
 
 ## golden: write down anew which names core exports
 golden:
