@@ -47,6 +47,7 @@ const (
 	causeHoldCap      cause = "hold-cap"
 	causeInvalidated  cause = "invalidated"
 	causeBreakerOpen  cause = "breaker-open"
+	causeCorrupt      cause = "corrupt" // a stored value that is none of ours, damaged or moved
 	causeDropped      cause = "dropped" // computed, but not stored: invalidated or replaced meanwhile
 )
 
