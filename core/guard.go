@@ -159,12 +159,18 @@ func (c *guarded) probe(b *breaker, key string, done func(error)) {
 
 // close waits until no call is under way any more, or ctx is done: it takes all the slots, and gives them back.
 func (c *guarded) close(ctx context.Context, nodes []*node) error {
+	var taken []chan struct{}
+	defer func() {
+		for _, slots := range taken {
+			<-slots
+		}
+	}()
 	for _, n := range nodes {
 		for _, slots := range []chan struct{}{n.reads.slots, n.reads.probes, n.locks.slots, n.locks.probes, n.stores.slots, n.stores.probes} {
 			for range cap(slots) {
 				select {
 				case slots <- struct{}{}:
-					defer func() { <-slots }()
+					taken = append(taken, slots)
 				case <-ctx.Done():
 					return ctx.Err()
 				}
