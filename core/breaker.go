@@ -19,17 +19,18 @@ const (
 	probeEvery = 500 * time.Millisecond
 )
 
-// A node is a Redis server, with one breaker for what reads and one for what writes: a server that takes no
-// writes still serves hits.
+// A node is a Redis server, with a breaker for each kind of call: a server that takes no locks still serves hits, and one that
+// takes no bodies still has its locks given back.
 type node struct {
-	name          string
-	reads, writes breaker
+	name                 string
+	reads, locks, stores breaker
 }
 
 func newNode(name string, prompt bool, t *troubles) *node {
 	n := &node{name: name}
 	n.reads.init(name, "reads", prompt, askRead, t)
-	n.writes.init(name, "writes", prompt, askWrite, t)
+	n.locks.init(name, "locks", prompt, askLock, t)
+	n.stores.init(name, "stores", prompt, askStore, t)
 	return n
 }
 
@@ -64,15 +65,20 @@ func (b *breaker) init(name, kind string, prompt bool, ask func(context.Context,
 	})
 }
 
-// probed is the suffix of a key that is never there, beside the key of the request that a probe stands in for.
+// probed is the suffix of a key that nobody else uses, beside the key of the request that a probe stands in for.
 const probed = ":probe"
 
 func askRead(ctx context.Context, c redisClient, key string) error {
 	return c.Get(ctx, key+probed).Err()
 }
 
-// askWrite gives back a lock that nobody has.
-func askWrite(ctx context.Context, c redisClient, key string) error {
+// askStore stores nothing, for a moment.
+func askStore(ctx context.Context, c redisClient, key string) error {
+	return c.Set(ctx, key+probed, "", time.Millisecond).Err()
+}
+
+// askLock gives back a lock that nobody has.
+func askLock(ctx context.Context, c redisClient, key string) error {
 	token := newToken()
 	return releaseScript.Run(ctx, c, []string{key + probed, key + probed}, token[:]).Err()
 }
@@ -91,13 +97,14 @@ func shutOut(err error) bool {
 // Breaker is the state of a circuit breaker in front of Redis.
 type Breaker struct {
 	Node  string // address of the server; "primary" behind Sentinel; "cluster" until the nodes are known
-	Calls string // "reads" or "writes"
+	Calls string // "reads", "locks" (all scripts), or "stores" (of bodies)
 	State string // "closed" (calls pass), "open" (none does), or "half-open" (a probe is due, or under way)
 }
 
 func (n *node) breakers() []Breaker {
 	return []Breaker{
 		{Node: n.name, Calls: "reads", State: n.reads.circuit.State().String()},
-		{Node: n.name, Calls: "writes", State: n.writes.circuit.State().String()},
+		{Node: n.name, Calls: "locks", State: n.locks.circuit.State().String()},
+		{Node: n.name, Calls: "stores", State: n.stores.circuit.State().String()},
 	}
 }

@@ -70,9 +70,9 @@ func TestWrongPasswordOpens(t *testing.T) {
 	for i := range breakAfter {
 		get(fmt.Sprintf("/%d", i), o.answers(0, "alone")).send(p.serve).want(t, RoleWinner, "alone")
 	}
-	for _, b := range p.gate.Stats().Breakers {
-		if b.State == "closed" {
-			t.Errorf("%s: %s", b.Calls, b.State)
+	for _, calls := range []string{"reads", "locks"} {
+		if got := p.state(calls); got == "closed" {
+			t.Errorf("%s still pass", calls)
 		}
 	}
 }
@@ -87,8 +87,8 @@ func TestWritesBreakApart(t *testing.T) {
 	for i := range breakAfter {
 		get(fmt.Sprintf("/%d", i), o.answers(0, "alone")).send(p.serve).want(t, RoleWinner, "alone")
 	}
-	if got := p.state("writes"); got == "closed" {
-		t.Error("writes still pass")
+	if got := p.state("locks"); got == "closed" {
+		t.Error("locks are still taken")
 	}
 	for range 2 * breakAfter {
 		get("/warm", o.answers(0, "never")).send(p.serve).want(t, RoleHit, "warm")
@@ -98,9 +98,33 @@ func TestWritesBreakApart(t *testing.T) {
 	}
 	server.Do("CLIENT", "UNPAUSE")
 	eventually(t, func() bool { return get("/healed", o.answers(0, "well")).send(p.serve).out.Role == RoleHit })
-	if got := p.state("writes"); got != "closed" {
-		t.Errorf("writes are %s after they passed", got)
+	if got := p.state("locks"); got != "closed" {
+		t.Errorf("locks are %s after they passed", got)
 	}
+}
+
+// A Redis that takes no bodies has no lock kept: nobody waits for what cannot come.
+func TestStoresBreakApart(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server.Addr)
+	ns := unique("stores")
+	p := processOn(t, server.Client(func(o *redis.Options) { o.Addr = proxy.Addr }), ns)
+	var o origin
+	get("/warm", o.answers(0, "warm")).send(p.serve)
+	proxy.DropReplies(-1, redistest.Command("set"))
+	eventually(t, func() bool {
+		get("/", o.answers(0, "alone")).send(p.serve)
+		return p.state("stores") != "closed"
+	})
+	for i := range 2 * breakAfter {
+		get(fmt.Sprintf("/%d", i), o.answers(0, "alone")).send(p.serve).want(t, RoleWinner, "alone")
+	}
+	if got := p.state("locks"); got != "closed" {
+		t.Errorf("locks are %s", got)
+	}
+	unlocked(t, server.Client(), ns)
+	proxy.Pass()
+	eventually(t, func() bool { return get("/healed", o.answers(0, "well")).send(p.serve).out.Role == RoleHit })
 }
 
 // A caller that leaves, or that leaves Redis too little time, says nothing about Redis.
@@ -119,7 +143,7 @@ func TestCallersDoNotOpenBreakers(t *testing.T) {
 		cancel()
 	}
 	for _, p := range []process{p, q} {
-		for _, calls := range []string{"reads", "writes"} {
+		for _, calls := range []string{"reads", "locks"} {
 			if got := p.state(calls); got != "closed" {
 				t.Errorf("%s are %s", calls, got)
 			}
@@ -136,7 +160,7 @@ func TestProbesAreOffTheRequests(t *testing.T) {
 	proxy.BlackHole()
 	eventually(t, func() bool {
 		get("/", o.answers(0, "alone")).send(p.serve)
-		return p.state("reads") != "closed" && p.state("writes") != "closed"
+		return p.state("reads") != "closed" && p.state("locks") != "closed"
 	})
 	client := p.gate.backend.(*redisBackend).client
 	for range 3 { // probes, none of which comes to anything

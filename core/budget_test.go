@@ -119,7 +119,7 @@ func TestBudget(t *testing.T) {
 					t.Errorf("%d goroutines, want at most %d", most, bound)
 				}
 				for _, b := range p.gate.Stats().Breakers {
-					if b.State == "closed" && b.Node != "cluster" && len(proxies) == 1 {
+					if b.State == "closed" && b.Calls != "stores" && len(proxies) == 1 {
 						t.Errorf("%s of %s are still allowed", b.Calls, b.Node)
 					}
 				}

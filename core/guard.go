@@ -60,19 +60,19 @@ func (c *guarded) Time(ctx context.Context) *redis.TimeCmd {
 }
 
 func (c *guarded) Set(ctx context.Context, key string, value any, ttl time.Duration) *redis.StatusCmd {
-	return guard(ctx, c, &c.nodeOf(ctx, key).writes, key,
+	return guard(ctx, c, &c.nodeOf(ctx, key).stores, key,
 		func(ctx context.Context) *redis.StatusCmd { return c.redisClient.Set(ctx, key, value, ttl) },
 		func(err error) *redis.StatusCmd { return redis.NewStatusResult("", err) })
 }
 
 func (c *guarded) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
-	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).writes, keys[0],
+	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).locks, keys[0],
 		func(ctx context.Context) *redis.Cmd { return c.redisClient.Eval(ctx, script, keys, args...) },
 		func(err error) *redis.Cmd { return redis.NewCmdResult(nil, err) })
 }
 
 func (c *guarded) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
-	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).writes, keys[0],
+	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).locks, keys[0],
 		func(ctx context.Context) *redis.Cmd { return c.redisClient.EvalSha(ctx, sha, keys, args...) },
 		func(err error) *redis.Cmd { return redis.NewCmdResult(nil, err) })
 }
@@ -159,12 +159,18 @@ func (c *guarded) probe(b *breaker, key string, done func(error)) {
 
 // close waits until no call is under way any more, or ctx is done: it takes all the slots, and gives them back.
 func (c *guarded) close(ctx context.Context, nodes []*node) error {
+	var taken []chan struct{}
+	defer func() {
+		for _, slots := range taken {
+			<-slots
+		}
+	}()
 	for _, n := range nodes {
-		for _, slots := range []chan struct{}{n.reads.slots, n.reads.probes, n.writes.slots, n.writes.probes} {
+		for _, slots := range []chan struct{}{n.reads.slots, n.reads.probes, n.locks.slots, n.locks.probes, n.stores.slots, n.stores.probes} {
 			for range cap(slots) {
 				select {
 				case slots <- struct{}{}:
-					defer func() { <-slots }()
+					taken = append(taken, slots)
 				case <-ctx.Done():
 					return ctx.Err()
 				}

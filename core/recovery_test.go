@@ -66,7 +66,7 @@ func TestRecoveryWithoutAHerd(t *testing.T) {
 	closed := func() bool {
 		for i, p := range procs {
 			get(fmt.Sprintf("/probe-%d", i), handler(0)).send(p.serve)
-			if p.state("reads") != "closed" || p.state("writes") != "closed" {
+			if p.state("reads") != "closed" || p.state("locks") != "closed" || p.state("stores") == "open" {
 				return false
 			}
 		}

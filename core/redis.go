@@ -327,10 +327,10 @@ func (b *redisBackend) finish(ctx context.Context, l lease, c completion) (verdi
 		refused = int64(len(value)) > b.limit.Load() // nobody would read it
 		if !refused {
 			err := b.client.Set(ctx, tmp, body(value), tmpFor).Err()
-			if err != nil && !isReply(err) {
+			if err != nil && !isReply(err) && !errors.Is(err, errNotAsked) {
 				return 0, err
 			}
-			refused = err != nil // out of memory, or the like
+			refused = err != nil // out of memory, or the like, or no answer to those before
 		}
 		if refused {
 			c.result = resultGaveUp // the lock must go all the same

@@ -19,7 +19,7 @@ type Stats struct {
 	Waiting int64
 	// Flights is how many keys this process is computing or waiting for now.
 	Flights int
-	// Breakers is the state of the circuit breakers in front of Redis, two for each of its nodes.
+	// Breakers is the state of the circuit breakers in front of Redis, three for each of its nodes.
 	Breakers []Breaker
 }
 

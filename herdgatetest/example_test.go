@@ -20,7 +20,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	defer gate.Close(context.Background())
+	defer func() { _ = gate.Close(context.Background()) }()
 
 	var computed atomic.Int64
 	mux := http.NewServeMux()

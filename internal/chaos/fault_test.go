@@ -49,7 +49,7 @@ type row struct {
 	heap                         int64
 }
 
-func (r row) String() string {
+func (r *row) String() string {
 	return fmt.Sprintf("%-34s %-8s %6d answers, %d wrong, %d own 5xx, %3d degraded, %3d extra of %3d, p99 %+5d ms then %+4d ms, heals in %4d ms",
 		r.fault.name, r.host, r.answers, r.wrong, r.own5xx, r.ours, r.extra, r.keys, r.early.Milliseconds(), r.late.Milliseconds(), r.heal.Milliseconds())
 }

@@ -112,7 +112,7 @@ func replies() []*fault {
 		return func(w *world) {
 			for _, line := range lines {
 				var args []any
-				for _, word := range strings.Split(line, " ") {
+				for word := range strings.SplitSeq(line, " ") {
 					args = append(args, strings.Trim(word, `"`))
 				}
 				w.server.Do(args...)

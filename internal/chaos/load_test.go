@@ -51,11 +51,11 @@ var seq atomic.Int64
 
 func begin(w *world) *load {
 	l := &load{w: w, stop: make(chan struct{})}
-	pace := time.Duration(1 + w.fault.body>>16) // large bodies come more slowly
+	pace := 1 + w.fault.body>>16 // large bodies come more slowly
 	for p := range processes {
 		for range hotClients {
 			l.wg.Go(func() {
-				for l.pause(pace * time.Duration(4+rand.IntN(4)) * time.Millisecond) {
+				for l.pause(time.Duration(pace*(4+rand.IntN(4))) * time.Millisecond) {
 					if rand.IntN(4) == 0 {
 						l.ask(p, fmt.Sprintf("/kept/%d", rand.IntN(keptKeys)))
 					} else {
@@ -68,7 +68,7 @@ func begin(w *world) *load {
 	l.wg.Go(func() {
 		var herds sync.WaitGroup
 		defer herds.Wait()
-		for l.pause(pace * 30 * time.Millisecond) {
+		for l.pause(time.Duration(pace*30) * time.Millisecond) {
 			target := fmt.Sprintf("/cold/%d", seq.Add(1))
 			phase := l.phase.Load()
 			l.mu.Lock()

@@ -66,7 +66,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("%s over %s left %d goroutines and %d bytes behind", f.name, host.Name, r.goroutines, r.heap)
 				r.ok = false
 			}
-			t.Log(r)
+			t.Log(&r)
 			rows = append(rows, r)
 		}
 	}

@@ -11,7 +11,7 @@
 //	herdgate_events_total{event}          counter  what befell locks and refreshes: "lock-lost", "hold-cap", "no-redis", …
 //	herdgate_waiting                      gauge    requests that wait for a computation now
 //	herdgate_flights                      gauge    keys that this process computes or waits for now
-//	herdgate_breaker_state{node,calls}    gauge    of the breakers in front of Redis: 0 closed, 1 half-open, 2 open; calls is "reads" or "writes"
+//	herdgate_breaker_state{node,calls}    gauge    of the breakers in front of Redis: 0 closed, 1 half-open, 2 open; calls is "reads", "locks" or "stores"
 package prometheus
 
 import (
