@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"time"
 
 	"github.com/herdgate/herdgate/internal/entry"
@@ -50,6 +51,15 @@ type backend interface {
 	// ended for which this process waits. It is called before any other method.
 	announcements(deliver func(loc string, why result))
 
+	// report sets where trouble is logged and counted. It is called before any other method.
+	report(log *slog.Logger, count func(cause))
+
+	// noLock takes why a caller goes on without a lock: what acquire answered, or its error.
+	noLock(found answer, err error)
+
+	// breakers returns the states of the breakers, none where there is nothing to break.
+	breakers() []Breaker
+
 	close(ctx context.Context) error
 }
 
@@ -96,9 +106,12 @@ type lease struct {
 	place
 	token token
 	grant int64 // fleet time at which it was granted
-	class class
-	lock  time.Duration // lifetime of the lock
-	hold  time.Duration // hold cap: the claim lives as long as this and one lock more
+	// generation is that of the variants that the winner may store; an invalidation ends it. "" in memory, where nothing
+	// forgets a variant before it is gone.
+	generation string
+	class      class
+	lock       time.Duration // lifetime of the lock
+	hold       time.Duration // hold cap: the claim lives as long as this and one lock more
 }
 
 // query is what acquire asks.
@@ -126,7 +139,9 @@ type answer struct {
 	remains time.Duration // held: of the lock; uncacheable, failing: of that state
 	claimed bool          // uncacheable: the response may be stored if it has become cacheable
 	grant   int64         // won, or claimed: fleet time in µs
-	reason  string        // no lock: what the backend said
+
+	generation string // likewise
+	reason     string // no lock: what the backend said
 }
 
 // tenure is what extend found.

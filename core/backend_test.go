@@ -63,8 +63,15 @@ func testEntry(l lease, body string) *entry.Entry {
 	return &entry.Entry{Grant: l.grant, Token: l.token, Key: l.key, Fresh: time.Minute, Status: 200, Body: []byte(body)}
 }
 
-func keep(l lease, body string) completion {
-	return completion{result: resultStored, entry: testEntry(l, body), at: l.place, ttl: time.Minute}
+func keep(l lease, body string) completion { return keepAt(l, l.place, body) }
+
+// keepAt is of a winner that found out that its response is a variant.
+func keepAt(l lease, at place, body string) completion {
+	e := testEntry(l, body)
+	if at.variant != "" {
+		e.Generation = l.generation
+	}
+	return completion{result: resultStored, entry: e, at: at, ttl: time.Minute}
 }
 
 // win acquires and fails the test if that does not give the lock.
@@ -74,7 +81,7 @@ func win(t *testing.T, b backend, l lease, seen string) lease {
 	if a.state != stateWon {
 		t.Fatalf("acquire: %+v, want won", a)
 	}
-	l.grant = a.grant
+	l.grant, l.generation = a.grant, a.generation
 	return l
 }
 
@@ -178,7 +185,7 @@ func TestReplacedNeverStores(t *testing.T) {
 		eventually(t, func() bool {
 			next = testLease(p)
 			a := ask(t, b, query{lease: next})
-			next.grant = a.grant
+			next.grant, next.generation = a.grant, a.generation
 			return a.state == stateWon
 		})
 		if found, err := b.extend(t.Context(), old); err != nil || found != tenureRevoked {
@@ -271,8 +278,7 @@ func TestColdKeyThatVaries(t *testing.T) {
 		gzip.variant, gzip.vary, gzip.names = "00000000000000aa", "gzip", []string{"Accept-Encoding"}
 
 		l := win(t, b, testLease(base), "")
-		c := keep(l, "zipped")
-		c.at = gzip
+		c := keepAt(l, gzip, "zipped")
 		if v := end(t, b, l, c); v != verdictDone {
 			t.Fatalf("finish: %v", v)
 		}
@@ -302,10 +308,13 @@ func TestCrossStoreIsMonotonic(t *testing.T) {
 
 		early := win(t, b, testLease(base), "")
 		late := testLease(variant)
-		eventually(t, func() bool { late.grant = ask(t, b, query{lease: late}).grant; return late.grant > early.grant })
+		eventually(t, func() bool {
+			a := ask(t, b, query{lease: late})
+			late.grant, late.generation = a.grant, a.generation
+			return late.grant > early.grant
+		})
 		end(t, b, late, keep(late, "late"))
-		c := keep(early, "early")
-		c.at = variant
+		c := keepAt(early, variant, "early")
 		if v := end(t, b, early, c); v != verdictReplaced {
 			t.Fatalf("finish of the earlier grant: %v, want replaced", v)
 		}
@@ -316,8 +325,7 @@ func TestCrossStoreIsMonotonic(t *testing.T) {
 		early = win(t, b, testLease(variant), head)
 		record := look(t, b, base.loc()).head()
 		late = win(t, b, testLease(base), record)
-		c = keep(late, "later")
-		c.at = variant
+		c = keepAt(late, variant, "later")
 		if v := end(t, b, late, c); v != verdictDone {
 			t.Fatalf("finish of the later grant: %v, want done", v)
 		}
@@ -339,7 +347,7 @@ func TestUncacheableMark(t *testing.T) {
 		if a.state != stateUncacheable || !a.claimed || a.remains > 6*time.Second || a.remains < 4*time.Second {
 			t.Fatalf("acquire: %+v, want uncacheable for about 5 s, claimed", a)
 		}
-		claimer.grant = a.grant
+		claimer.grant, claimer.generation = a.grant, a.generation
 		if a := ask(t, b, query{lease: testLease(p)}); a.state != stateUncacheable || a.claimed {
 			t.Fatalf("acquire: %+v, want uncacheable, not claimed", a)
 		}

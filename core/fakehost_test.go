@@ -234,9 +234,9 @@ func (v *visit) want(t *testing.T, role Role, body string) {
 }
 
 // gateOn makes a gate that is closed after the test.
-func gateOn(t *testing.T, b Backend) *Gate {
+func gateOn(t *testing.T, b Backend, opts ...GateOption) *Gate {
 	t.Helper()
-	g, err := New(b, Logger(slog.New(slog.DiscardHandler)))
+	g, err := New(b, append(opts, Logger(slog.New(slog.DiscardHandler)))...)
 	if err != nil {
 		t.Fatal(err)
 	}

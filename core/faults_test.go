@@ -55,6 +55,8 @@ func loaded(t *testing.T, c *redis.Client) {
 // unlocked waits until no lock is left, far less long than one would live.
 func unlocked(t *testing.T, c redis.UniversalClient, namespace string) {
 	t.Helper()
+	began := time.Now()
+	defer func() { t.Logf("UNLOCKED %v", time.Since(began)) }()
 	redistest.Eventually(t, faultLock/2, "no lock is left", func() bool { return len(redistest.Locks(t, c, namespace)) == 0 })
 	redistest.CheckTTLs(t, c, namespace)
 }
@@ -510,7 +512,7 @@ func keysOf(t *testing.T, c *redis.Client, p process) (base, variant string, all
 			all = append(all, at+suffix)
 		}
 	}
-	return base, variant, append(all, base+":idx")
+	return base, variant, append(all, base+":idx", base+":gen")
 }
 
 // Values of another type in our places, as another program might have left them, cost a computation and nothing else.
@@ -566,6 +568,54 @@ func TestWrongTypesHeal(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Redis may evict the index of a key's variants before these: hits do not touch it. An invalidation reaches them all the same, and
+// whoever computes one of them.
+func TestInvalidateReachesForgottenVariants(t *testing.T) {
+	c := redistest.Shared(t).Client()
+	ns := unique("forgotten")
+	knows, other := processOn(t, c, ns), processOn(t, c, ns)
+	var o origin
+	get("/", o.varied(0, "older")).send(knows.serve).want(t, RoleWinner, "older")
+	get("/", o.varied(0, "never")).send(other.serve).want(t, RoleHit, "older")
+	base := knows.base("/")
+	if n := c.Del(t.Context(), base+":idx").Val(); n != 1 {
+		t.Fatal("no index to evict")
+	}
+	if err := other.gate.Invalidate(t.Context(), Key{Host: "shop.example", Target: "/"}); err != nil {
+		t.Fatal(err)
+	}
+	get("/", o.varied(0, "newer")).send(knows.serve).want(t, RoleWinner, "newer")
+	get("/", o.varied(0, "never")).send(other.serve).want(t, RoleHit, "newer")
+
+	// And while a variant is being computed.
+	if err := other.gate.Invalidate(t.Context(), Key{Host: "shop.example", Target: "/"}); err != nil {
+		t.Fatal(err)
+	}
+	begun, end := make(chan struct{}), make(chan struct{})
+	slow := get("/", func(_ context.Context, p *page) {
+		close(begun)
+		<-end
+		p.header.Set("Vary", "X-Lang")
+		p.write(200, "older again")
+	})
+	done := slow.start(other.serve) // its hits have taught it what the key varies on
+	<-begun
+	evicted := c.Del(t.Context(), base+":idx").Val()
+	err := knows.gate.Invalidate(t.Context(), Key{Host: "shop.example", Target: "/"})
+	close(end)
+	<-done
+	if evicted != 1 || err != nil {
+		t.Fatalf("%d indices evicted, invalidation: %v", evicted, err)
+	}
+	slow.want(t, RoleWinner, "older again")
+	if slow.out.Stored {
+		t.Error("what was computed before the invalidation was stored")
+	}
+	get("/", o.varied(0, "newest")).send(other.serve).want(t, RoleWinner, "newest")
+	get("/", o.varied(0, "never")).send(knows.serve).want(t, RoleHit, "newest")
+	unlocked(t, c, ns)
 }
 
 // What is damaged is a miss, and replaced.
@@ -836,7 +886,8 @@ func (e ending) closed() bool {
 	}
 }
 
-// On fresh keys, one after the other, there is exactly one computation each, however many processes ask.
+// On fresh keys, one after the other, there is exactly one computation each, however many processes ask. A round in which
+// Redis did not answer in time is not counted; there are few.
 func TestOneComputationPerKey(t *testing.T) {
 	t.Run("redis", func(t *testing.T) {
 		server := redistest.Shared(t)
@@ -855,9 +906,14 @@ func oneComputationPerKey(t *testing.T, rounds int64, client func() redis.Univer
 		procs = append(procs, processOn(t, client(), ns))
 	}
 	var o origin
-	for i := range rounds {
+	var late uint64
+	for i, clean := int64(0), int64(0); clean < rounds; i++ {
+		if i-clean > rounds/20 {
+			t.Fatalf("Redis was too slow in %d of %d rounds", i-clean, i)
+		}
 		target := fmt.Sprintf("/%d", i)
 		body := "body of " + target
+		runs := o.runs()
 		visits := herd(9, func(x host.Exchange) { procs[x.Native().(*visit).header.Get("X-Process")[0]-'0'].serve(x) }, func(j int) *visit {
 			return get(target, o.answers(2*time.Millisecond, body), with("X-Process", fmt.Sprint(j%3)))
 		})
@@ -866,13 +922,14 @@ func oneComputationPerKey(t *testing.T, rounds int64, client func() redis.Univer
 				t.Fatalf("round %d: %d %q as %s %s", i, v.status, v.body, v.out.Role, v.out.Detail)
 			}
 		}
-	}
-	late := int64(untimely(procs...))
-	if extra := o.runs() - rounds; extra < 0 || extra > 2*late {
-		t.Errorf("%d computations in %d rounds, Redis was too slow %d times", o.runs(), rounds, late)
-	}
-	if late > 0 {
-		t.Logf("Redis was too slow %d times: %d computations", late, o.runs())
+		was := late
+		if late = untimely(procs...); late > was {
+			continue // it shows nothing
+		}
+		if n := o.runs() - runs; n != 1 {
+			t.Fatalf("round %d: %d computations, want 1", i, n)
+		}
+		clean++
 	}
 	unlocked(t, client(), ns)
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"container/list"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -61,7 +62,7 @@ type tidings struct {
 	grant  *grant        // elected; parallel, if the response may be stored
 	stored stored        // answered
 	remote bool          // answered: by another process
-	after  time.Duration // failing: how long it makes no sense to come back
+	after  time.Duration // failing: how long it makes no sense to come back; again: how long Redis was asked in vain
 }
 
 type tidingsKind uint8
@@ -116,7 +117,7 @@ func (f *flight) take(s *seat) bool {
 		return false
 	}
 	s.at = f.seats.PushBack(s)
-	if front := f.seats.Front().Value.(*seat); s.deadline.Before(front.deadline) {
+	if front := f.seats.Front().Value.(*seat); front == s || s.deadline.Before(front.deadline) {
 		f.nudge()
 	}
 	return true
@@ -254,7 +255,8 @@ func (f *flight) run() {
 		case err != nil || found.state == stateNoLock:
 			// No fleet lock. One request of this process computes; nothing can be stored.
 			gr.fleet, gr.cause = false, causeNoRedis
-			f.m.gate.noLock(found, err)
+			f.m.gate.count(causeNoRedis)
+			f.m.gate.backend.noLock(found, err)
 			if !f.attend(gr) {
 				return
 			}
@@ -280,11 +282,12 @@ func (f *flight) run() {
 			why = causeAfterFailure
 		default: // held
 			f.tell(tidings{kind: tidingsLeave}, func(s *seat) bool { return !s.patient })
-			if f.refresh != nil {
-				f.refresh = nil // somebody else refreshes
+			poll = f.m.nextPoll(poll)
+			if f.refresh != nil { // somebody else refreshes
+				f.refresh = nil
+				f.linger(min(poll, found.remains))
 				continue
 			}
-			poll = f.m.nextPoll(poll)
 			switch f.await(min(poll, found.remains+time.Millisecond)) {
 			case resultStored:
 				f.reread()
@@ -320,7 +323,7 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 	defer cancel()
 	f.budget = lookBudget
 	found, err := g.backend.acquire(ctx, query{lease: gr.lease, seen: f.seen, waits: patient, hasStale: hasStale})
-	if err != nil {
+	if err != nil && !errors.Is(err, errNotAsked) {
 		// It may have been executed, or still be under way: give back until there was something to give back.
 		unknown := gr.lease // gr goes on to whoever is elected
 		g.owned.Go(func() { // while closing too: this flight is among those that Close waits for
@@ -331,7 +334,7 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 		})
 	}
 	gr.fleet = err == nil && found.state == stateWon
-	gr.locked, gr.grant = gr.fleet, found.grant
+	gr.locked, gr.grant, gr.generation = gr.fleet, found.grant, found.generation
 	if gr.grant == 0 { // nobody granted it: this process's own time orders it among those who wait here
 		gr.grant = g.backend.now()
 	}
@@ -342,7 +345,8 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 // comes after the GET was sent must not get what it brings.
 func (f *flight) reread() {
 	f.shutDown()
-	g := f.m.gate
+	g, began := f.m.gate, time.Now()
+	g.tier.drop(f.place.base) // what is there is newer than any copy
 	ctx, cancel := context.WithTimeout(g.ctx, readBudget)
 	defer cancel()
 	if f.place.variant != "" {
@@ -355,7 +359,7 @@ func (f *flight) reread() {
 	}
 	s, err := g.backend.read(ctx, f.place.loc())
 	if err != nil {
-		f.tell(tidings{kind: tidingsAgain}, nil)
+		f.tell(tidings{kind: tidingsAgain, after: time.Since(began)}, nil)
 		return
 	}
 	f.tell(tidings{kind: tidingsAnswered, stored: s, remote: true}, nil)
@@ -398,6 +402,18 @@ func (f *flight) await(pause time.Duration) result {
 		case <-f.wake:
 			timer.Stop()
 		}
+	}
+}
+
+// linger keeps a flight on the map that nobody waits for, so that not every request with a stale copy asks whether
+// the refresh is over. Whoever takes a seat ends it.
+func (f *flight) linger(pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-f.wake:
+	case <-f.news:
 	}
 }
 

@@ -728,6 +728,31 @@ func TestStaleIsRefreshedOnceInTheBackground(t *testing.T) {
 	})
 }
 
+// While another process refreshes, this one asks now and then, not for each request.
+func TestRefreshElsewhereIsAskedForRarely(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var o origin
+		asks, refreshes, s, _ := twoProcesses(t, FreshFor(time.Second), StaleFor(time.Minute))
+		get("/", o.answers(0, "old")).send(asks)
+		time.Sleep(1200 * time.Millisecond)
+		get("/", o.answers(time.Second, "new"), func(v *visit) { v.app = refreshes }).send(refreshes).want(t, RoleStale, "old")
+		synctest.Wait()
+		s.acquires.Store(0)
+		for range 450 {
+			get("/", o.answers(0, "never"), func(v *visit) { v.app = asks }).send(asks).want(t, RoleStale, "old")
+			time.Sleep(2 * time.Millisecond)
+		}
+		if n := s.acquires.Load(); n < 2 || n > 50 {
+			t.Errorf("the lock was asked for %d times in 900 ms, want once per 20 to 50 ms", n)
+		}
+		time.Sleep(time.Second)
+		get("/", o.answers(0, "never")).send(asks).want(t, RoleHit, "new")
+		if o.runs() != 2 {
+			t.Errorf("%d computations, want 2", o.runs())
+		}
+	})
+}
+
 func TestRefreshPoolFullDrops(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var o origin
@@ -817,6 +842,9 @@ func TestWinnerThatDoesNotReturn(t *testing.T) {
 				<-answered
 				if panics := strings.HasPrefix(name, "panic"); panics && first.panics != abort || !panics && !first.gone {
 					t.Errorf("the framework saw panic %v, Goexit %v", first.panics, first.gone)
+				}
+				if first.out.Role != RoleWinner || first.out.Detail != "panic" {
+					t.Errorf("outcome %s %q, want winner panic", first.out.Role, first.out.Detail)
 				}
 				if second.body != "body" || second.took != 200*time.Millisecond {
 					t.Errorf("who waited got %q after %v, want to be elected at once", second.body, second.took)

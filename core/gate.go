@@ -32,6 +32,7 @@ type Gate struct {
 	maxWaiters  int64
 	refreshes   chan struct{}
 	varies      *otter.Cache[string, []string] // key hash -> what its responses vary on
+	tier        *tier                          // nil: none
 
 	ctx    context.Context // of everything that goes on off the requests
 	cancel context.CancelFunc
@@ -72,6 +73,9 @@ func New(b Backend, opts ...GateOption) (*Gate, error) {
 			errs = append(errs, err)
 		}
 		g.backend = opened
+		if _, ok := b.(memoryOption); ok && g.tier != nil {
+			errs = append(errs, errTierOfMemory)
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -83,6 +87,10 @@ func New(b Backend, opts ...GateOption) (*Gate, error) {
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	if g.backend != nil {
 		g.backend.announcements(g.announced)
+		g.backend.report(g.log, g.count)
+	}
+	if b, ok := g.backend.(*redisBackend); ok && g.tier != nil {
+		b.tells(g.tier)
 	}
 	return g, nil
 }
@@ -181,6 +189,7 @@ func (g *Gate) Invalidate(ctx context.Context, key Key) error {
 			errs = append(errs, err)
 			continue
 		}
+		g.tier.drop(base)
 		g.abandon(base)
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -12,14 +12,19 @@ import (
 // everywhere stands for all locations, in announcements.
 const everywhere = ""
 
-// inbox is the one channel on which this process hears that a lock ended for which
+// inbox is how this process hears what others do. On one channel, its own, it hears that a lock ended for which
 // it waits. There is no subscription per key: acquire enters the inbox with the
 // key, atomically with the answer "held", and finish publishes to those entered.
 // What gets lost (a reconnect, an ACL user without channel rights) the poll makes up for.
+//
+// Invalidations are on a channel of the whole namespace, for those that keep copies in a tier.
 type inbox struct {
 	client  redisClient
 	name    string
 	deliver func(loc string, why result)
+
+	invalidations string // the channel on which all invalidations are published
+	tier          *tier  // if there is one, it hears of them
 
 	once   sync.Once
 	mu     sync.Mutex
@@ -28,8 +33,8 @@ type inbox struct {
 	done   chan struct{}
 }
 
-func newInbox(client redisClient, name string) *inbox {
-	return &inbox{client: client, name: name, done: make(chan struct{})}
+func newInbox(client redisClient, name, invalidations string) *inbox {
+	return &inbox{client: client, name: name, invalidations: invalidations, done: make(chan struct{})}
 }
 
 // start subscribes in the background, the first time that it is called.
@@ -67,7 +72,11 @@ func (b *inbox) close(ctx context.Context) error {
 
 func (b *inbox) listen(ctx context.Context) {
 	defer close(b.done)
-	sub := b.client.Subscribe(ctx, b.name)
+	channels := []string{b.name}
+	if b.tier != nil {
+		channels = append(channels, b.invalidations)
+	}
+	sub := b.client.Subscribe(ctx, channels...)
 	defer func() { _ = sub.Close() }()
 	messages := sub.ChannelWithSubscriptions() // pings an idle connection and subscribes again after a lost one
 	for {
@@ -81,8 +90,13 @@ func (b *inbox) listen(ctx context.Context) {
 			switch m := m.(type) {
 			case *redis.Subscription: // what was announced before is lost
 				b.deliver(everywhere, resultGaveUp)
+				if b.tier != nil {
+					b.tier.flush()
+				}
 			case *redis.Message:
-				if why, loc, ok := strings.Cut(m.Payload, " "); ok {
+				if m.Channel == b.invalidations {
+					b.tier.drop(m.Payload)
+				} else if why, loc, ok := strings.Cut(m.Payload, " "); ok {
 					b.deliver(loc, result(why))
 				}
 			}

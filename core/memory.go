@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -81,6 +82,12 @@ type memoryCount struct {
 }
 
 func (m *memory) announcements(deliver func(loc string, why result)) { m.deliver = deliver }
+
+func (m *memory) report(*slog.Logger, func(cause)) {}
+
+func (m *memory) noLock(answer, error) {}
+
+func (m *memory) breakers() []Breaker { return nil }
 
 func (m *memory) close(context.Context) error { return nil }
 

@@ -219,7 +219,7 @@ func (m *model) ask(ctx context.Context, w *worker) {
 	w.seq, w.phase = m.seq, "working"
 	m.seqs[w.asked.token] = m.seq
 	w.lease = w.asked.lease
-	w.lease.grant = a.grant
+	w.lease.grant, w.lease.generation = a.grant, a.generation
 }
 
 // release cleans up after an acquire whose outcome is not known.
@@ -267,7 +267,7 @@ func (m *model) decide(w *worker) {
 			at = m.places[1+m.rng.IntN(len(m.places)-1)]
 		}
 		w.done = completion{result: resultStored, at: at, ttl: time.Minute, entry: &entry.Entry{
-			Grant: w.lease.grant, Token: w.lease.token, Key: at.key, Vary: at.names, VaryKey: at.vary, Fresh: time.Minute, Status: 200,
+			Grant: w.lease.grant, Token: w.lease.token, Key: at.key, Vary: at.names, VaryKey: at.vary, Generation: m.generation(w.lease, at), Fresh: time.Minute, Status: 200,
 			Body: fmt.Appendf(nil, "%d %s", w.seq, m.name(at)),
 		}}
 	case n < 14:
@@ -322,6 +322,14 @@ func (m *model) end(ctx context.Context, w *worker, faults bool) {
 	}
 }
 
+// generation is what a winner writes into what it stores at a place.
+func (m *model) generation(l lease, at place) string {
+	if at.variant == "" {
+		return ""
+	}
+	return l.generation
+}
+
 func (m *model) invalidate(ctx context.Context) {
 	if err := m.b.invalidate(ctx, m.places[0].base); err != nil {
 		m.t.Fatal(err)
@@ -348,7 +356,7 @@ func (m *model) lockRunsOut(ctx context.Context) {
 // forget is what else ends with time: marks, failure counts, what the key varies on, or by eviction: claims, lists of inboxes.
 func (m *model) forget(ctx context.Context) {
 	p := m.places[m.rng.IntN(len(m.places))]
-	what := []string{"mark", "markc", "fail", "failc", "wait", "claim"}[m.rng.IntN(6)]
+	what := []string{"mark", "markc", "fail", "failc", "wait", "claim", "idx", "gen"}[m.rng.IntN(8)]
 	m.say("%s at %s is forgotten", what, m.name(p))
 	if what == "claim" {
 		delete(m.holder, p.loc()) // a lock without a claim is free
@@ -360,6 +368,10 @@ func (m *model) forget(ctx context.Context) {
 	}
 	if m.mem != nil {
 		m.mem.forget(p.base, p.loc(), what)
+		return
+	}
+	if what == "idx" || what == "gen" {
+		m.del(ctx, p.base+":"+what)
 		return
 	}
 	m.del(ctx, p.loc()+":"+what)
@@ -434,7 +446,7 @@ func (m *model) orphans(ctx context.Context) {
 	if m.rng.IntN(10) > 0 && m.violation == "" {
 		return
 	}
-	suffixes := []string{"", ":lock", ":claim", ":mark", ":markc", ":fail", ":failc", ":wait", ":idx"}
+	suffixes := []string{"", ":lock", ":claim", ":mark", ":markc", ":fail", ":failc", ":wait", ":idx", ":gen"}
 	ttls := map[string]*redis.DurationCmd{}
 	_, err := m.raw.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, place := range m.places {
@@ -684,10 +696,12 @@ func TestModelBites(t *testing.T) {
 			acquireScript, acquireSource, "set = redis.pcall('SET', KEYS[2], token, 'PX', ARGV[3])", "", "", false},
 		"a claim without a TTL": {
 			acquireScript, acquireSource, "set = redis.pcall('SET', KEYS[2], token, 'PX', ARGV[3])", "set = redis.pcall('SET', KEYS[2], token)", "TTL", false},
-		"a claim of a marked variant is not in the index": {
-			acquireScript, acquireSource, "if not mine and not indexed() then", "if not mine then", "resurrection", false},
-		"finish does not index what it stores": {
-			finishScript, finishSource, "local err = indexed()", "local err = nil", "resurrection", false},
+		"finish does not check the generation": {
+			finishScript, finishSource, "or outdated()", "or nil", "", false},
+		"invalidate leaves the generation": {
+			invalidateScript, invalidateSource, "redis.call('DEL', KEYS[2], KEYS[1] .. ':gen')", "redis.call('DEL', KEYS[2])", "resurrection", false},
+		"a generation without a TTL": {
+			acquireScript, acquireSource, "SET', KEYS[9], token, 'NX', 'PX', ARGV[3])", "SET', KEYS[9], token, 'NX')", "TTL", false},
 		"a vary record replaces a later entry": {
 			finishScript, finishSource, "elseif kind == 'hge' and theirs > ours then", "elseif false then", "vary record", false},
 		"extend makes a lock": {

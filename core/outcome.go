@@ -13,7 +13,7 @@ type Outcome struct {
 	// Forward is why the stored responses did not do, in the words of RFC 9211 2.2: "uri-miss", "vary-miss", "miss" (it is
 	// not known which), "stale"; "" for a hit.
 	Forward string
-	Detail  string        // why the request was not ours, or the response not stored; "" otherwise. A bounded set of words
+	Detail  string        // why the request was not ours, or the response not stored ("panic": the handler did not return); "" otherwise. A bounded set of words
 	Cause   string        // why the handler ran, with RoleWinner: "miss", "stale", "takeover", …
 	Stored  bool          // the response was stored
 	TTL     time.Duration // how long the served response is still fresh; negative when stale
@@ -51,6 +51,7 @@ const (
 	causeLockLost     cause = "lock-lost"
 	causeHoldCap      cause = "hold-cap"
 	causeInvalidated  cause = "invalidated"
+	causeBreakerOpen  cause = "breaker-open"
 	causeDropped      cause = "dropped"                  // computed, but not stored: invalidated or replaced meanwhile
 	causeUnconfirmed  cause = "invalidation-unconfirmed" // by a write through the middleware; tried again in the background
 	causeMismatch     cause = "mismatch"                 // the handler answered 304 for another response than the stored one

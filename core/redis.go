@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"regexp"
 	"strconv"
@@ -46,6 +47,8 @@ const (
 	tmpFor = time.Minute
 	// failMemory is how long failures count as being in a row.
 	failMemory = 2 * time.Minute
+	// generationSuffix makes the key of the generation to which a key's variants belong.
+	generationSuffix = ":gen"
 	// variantsPerKey is enforced by acquire.lua.
 	variantsPerKey = 64
 )
@@ -61,7 +64,7 @@ var namespacePattern = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,64}$`)
 // namespace share responses; two that do not belong together need two.
 //
 // With ACLs the user needs the keys <namespace>:*, the channels
-// <namespace>:v1:inbox:* (PUBLISH and SUBSCRIBE; the default of Redis 7 grants none), and the commands get, set, mget, getrange, del,
+// <namespace>:v1:* (PUBLISH and SUBSCRIBE; the default of Redis 7 grants none), and the commands get, set, mget, getrange, del,
 // rename, exists, pttl, pexpire, sadd, scard, srem, smembers, time, publish, subscribe, unsubscribe, eval and evalsha.
 // Without the channels losers find out by polling.
 func Redis(client redis.UniversalClient, namespace string) Backend {
@@ -78,7 +81,8 @@ func (o redisOption) open() (backend, error) {
 	if !namespacePattern.MatchString(o.namespace) {
 		errs = append(errs, fmt.Errorf("herdgate: core.Redis: namespace %q: use 1 to 64 of a-z, A-Z, 0-9, '.', '_', '-'", o.namespace))
 	}
-	client, end, err := bounded(o.client)
+	trouble := newTroubles()
+	client, nodes, end, err := bounded(o.client, trouble)
 	if err != nil {
 		errs = append(errs, err)
 	}
@@ -88,25 +92,46 @@ func (o redisOption) open() (backend, error) {
 	prefix := o.namespace + ":v1:"
 	id := newToken()
 	return &redisBackend{
-		client: client,
-		end:    end,
-		clock:  newFleetClock(),
-		inbox:  newInbox(client, prefix+"inbox:"+hex.EncodeToString(id[:])),
+		client:  client,
+		nodes:   nodes,
+		trouble: trouble,
+		calls:   func(ctx context.Context) error { return client.close(ctx, nodes()) },
+		end:     end,
+		clock:   newFleetClock(),
+		inbox:   newInbox(client, prefix+"inbox:"+hex.EncodeToString(id[:]), prefix+"invalidations"),
 	}, nil
 }
 
 type redisBackend struct {
-	client redisClient
-	end    func() error
-	clock  *fleetClock
-	inbox  *inbox
-	reads  reads
+	client  redisClient
+	nodes   func() []*node
+	trouble *troubles
+	calls   func(ctx context.Context) error // waits for those under way
+	end     func() error
+	clock   *fleetClock
+	inbox   *inbox
+	reads   reads
+}
+
+func (b *redisBackend) report(log *slog.Logger, count func(cause)) { b.trouble.report(log, count) }
+
+func (b *redisBackend) noLock(found answer, err error) { b.trouble.noLock(found.reason, err) }
+
+func (b *redisBackend) breakers() []Breaker {
+	var all []Breaker
+	for _, n := range b.nodes() {
+		all = append(all, n.breakers()...)
+	}
+	return all
 }
 
 func (b *redisBackend) announcements(deliver func(loc string, why result)) { b.inbox.deliver = deliver }
 
+// tells makes the tier hear of invalidations, once it has something to lose by them.
+func (b *redisBackend) tells(t *tier) { b.inbox.tier, t.listen = t, b.inbox.start }
+
 func (b *redisBackend) close(ctx context.Context) error {
-	return errors.Join(b.inbox.close(ctx), b.end())
+	return errors.Join(b.inbox.close(ctx), b.calls(ctx), b.end())
 }
 
 func (b *redisBackend) now() int64 {
@@ -131,21 +156,43 @@ func (b *redisBackend) get(ctx context.Context, loc string) (stored, error) {
 			b.clock.observe(t.UnixMicro())
 		}
 	}
-	raw, err := b.client.Get(ctx, loc).Bytes()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return stored{}, nil
-	case isWrongType(err):
-		return stored{}, nil // somebody else's value in our place: a miss, replaced by the next store
-	case err != nil:
+	raw, generation, err := b.value(ctx, loc)
+	if raw == nil || err != nil {
 		return stored{}, err
 	}
 	s := decode(raw)
+	if s.entry != nil && s.entry.Generation != generation {
+		s.entry = nil // the key was invalidated when the index had forgotten this variant
+	}
 	if s.entry == nil && s.record == nil && len(s.seen) > 0 && dropScript.Run(ctx, b.client, []string{loc}, s.head()).Err() == nil {
 		s.seen = nil // damaged: scripts would go on comparing with it
 	}
 	return s, nil
 }
+
+// value returns what is stored at loc, nil for nothing, with the generation of the key's variants if it is one of these.
+func (b *redisBackend) value(ctx context.Context, loc string) (raw []byte, generation string, err error) {
+	base := baseOf(loc)
+	if base == loc {
+		raw, err = b.client.Get(ctx, loc).Bytes()
+		if errors.Is(err, redis.Nil) || isWrongType(err) { // somebody else's value in our place is a miss: the next store replaces it
+			return nil, "", nil
+		}
+		return raw, "", err
+	}
+	both, err := b.client.MGet(ctx, loc, base+generationSuffix).Result()
+	if err != nil {
+		return nil, "", err
+	}
+	if s, ok := at[string](both, 0); ok {
+		raw = []byte(s)
+	}
+	generation, _ = at[string](both, 1)
+	return raw, generation, nil
+}
+
+// baseOf returns the base location of a location: all up to the end of the hash tag.
+func baseOf(loc string) string { return loc[:strings.IndexByte(loc, '}')+1] }
 
 func decode(raw []byte) stored {
 	s := stored{seen: raw[:min(len(raw), entry.HeadLen)], size: len(raw)}
@@ -174,7 +221,7 @@ func (b *redisBackend) acquire(ctx context.Context, q query) (answer, error) {
 		b.inbox.start()
 	}
 	reply, err := acquireScript.Run(ctx, b.client,
-		[]string{loc + ":lock", loc + ":claim", loc + q.class.markSuffix(), loc + q.class.failSuffix(), loc + ":wait", loc, q.base, q.base + ":idx"},
+		[]string{loc + ":lock", loc + ":claim", loc + q.class.markSuffix(), loc + q.class.failSuffix(), loc + ":wait", loc, q.base, q.base + ":idx", q.base + generationSuffix},
 		q.token[:], ms(q.lock), ms(q.hold+q.lock), q.seen, namesPart(q.names), inbox, ms(2*q.lock+time.Second), q.variant, flag(q.hasStale),
 	).Slice()
 	if err != nil {
@@ -190,7 +237,8 @@ func (b *redisBackend) parseAcquire(reply []any) (answer, error) {
 	switch word {
 	case "won":
 		b.clock.observe(n)
-		return answer{state: stateWon, grant: n}, nil
+		generation, _ := at[string](reply, 2)
+		return answer{state: stateWon, grant: n, generation: generation}, nil
 	case "held":
 		return answer{state: stateHeld, remains: remains}, nil
 	case "changed":
@@ -198,8 +246,9 @@ func (b *redisBackend) parseAcquire(reply []any) (answer, error) {
 	case "uncacheable":
 		claimed, _ := at[int64](reply, 2)
 		grant, _ := at[int64](reply, 3)
+		generation, _ := at[string](reply, 4)
 		b.clock.observe(grant)
-		return answer{state: stateUncacheable, remains: remains, claimed: claimed == 1, grant: grant}, nil
+		return answer{state: stateUncacheable, remains: remains, claimed: claimed == 1, grant: grant, generation: generation}, nil
 	case "failing":
 		return answer{state: stateFailing, remains: remains}, nil
 	case "nolock":
@@ -210,8 +259,11 @@ func (b *redisBackend) parseAcquire(reply []any) (answer, error) {
 }
 
 func (b *redisBackend) extend(ctx context.Context, l lease) (tenure, error) {
-	loc := l.loc()
-	word, err := extendScript.Run(ctx, b.client, []string{loc + ":lock", loc + ":claim"}, l.token[:], ms(l.lock)).Text()
+	loc, generation := l.loc(), ""
+	if l.variant != "" {
+		generation = l.generation
+	}
+	word, err := extendScript.Run(ctx, b.client, []string{loc + ":lock", loc + ":claim", l.base + generationSuffix}, l.token[:], ms(l.lock), generation).Text()
 	switch {
 	case err != nil:
 		return 0, err
@@ -240,14 +292,21 @@ func (b *redisBackend) finish(ctx context.Context, l lease, c completion) (verdi
 			c.result, refused = resultGaveUp, true
 		}
 	}
+	var marks, memories, pauses, barePauses string
+	switch c.result {
+	case resultUncacheable, resultPersonal:
+		marks = series(6, markFor, 1, 1.2)
+		memories = series(6, func(n int) time.Duration { return 2*markFor(n) + time.Minute }, 1, 1)
+	case resultFailed:
+		pauses = series(9, func(n int) time.Duration { return backoff(n, true) }, 0.75, 1)
+		barePauses = series(6, func(n int) time.Duration { return backoff(n, false) }, 0.75, 1)
+	case resultStored, resultGaveUp:
+	}
 	word, err := finishScript.Run(ctx, b.client,
 		[]string{loc + ":lock", loc + ":claim", loc + l.class.markSuffix(), loc + l.class.failSuffix(), loc + ":wait",
-			tmp, at.loc(), l.base, l.base + ":idx"},
+			tmp, at.loc(), l.base, l.base + ":idx", l.base + generationSuffix},
 		l.token[:], string(c.result), loc, ms(max(c.ttl, time.Millisecond)), record, at.variant, namesPart(l.names),
-		series(6, markFor, 1, 1.2), series(6, func(n int) time.Duration { return 2*markFor(n) + time.Minute }, 1, 1),
-		series(9, func(n int) time.Duration { return backoff(n, true) }, 0.75, 1),
-		series(6, func(n int) time.Duration { return backoff(n, false) }, 0.75, 1),
-		ms(failMemory),
+		marks, memories, pauses, barePauses, ms(failMemory), l.generation,
 	).Text()
 	switch {
 	case err != nil:
@@ -256,7 +315,10 @@ func (b *redisBackend) finish(ctx context.Context, l lease, c completion) (verdi
 		return verdictReplaced, nil
 	case word == "invalidated":
 		return verdictInvalidated, nil
-	case refused, strings.HasPrefix(word, "refused:"):
+	case refused:
+		return verdictRefused, nil
+	case strings.HasPrefix(word, "refused:"):
+		b.trouble.refused(strings.TrimPrefix(word, "refused:"))
 		return verdictRefused, nil
 	}
 	return verdictDone, nil
@@ -269,7 +331,7 @@ func (b *redisBackend) release(ctx context.Context, l lease) (had bool, err erro
 }
 
 func (b *redisBackend) invalidate(ctx context.Context, base string) error {
-	return invalidateScript.Run(ctx, b.client, []string{base, base + ":idx"}).Err()
+	return invalidateScript.Run(ctx, b.client, []string{base, base + ":idx"}, b.inbox.invalidations).Err()
 }
 
 // body keeps instrumentation from recording whole responses: redisotel prints arguments.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,6 +17,7 @@ import (
 type redisClient interface {
 	redis.Scripter
 	Get(ctx context.Context, key string) *redis.StringCmd
+	MGet(ctx context.Context, keys ...string) *redis.SliceCmd
 	Set(ctx context.Context, key string, value any, ttl time.Duration) *redis.StatusCmd
 	Time(ctx context.Context) *redis.TimeCmd
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
@@ -32,27 +36,69 @@ var errUnboundable = errors.New("herdgate: cannot bound the time that this Redis
 // *redis.ClusterClient cannot be changed from outside, so a private one is made from its
 // options; close ends it. It reads from primaries only: after a wake-up a replica
 // may not have the entry yet.
-func bounded(c redis.UniversalClient) (client redisClient, end func() error, err error) {
+//
+// Neither repeats a command after an error reply (READONLY, LOADING: go-redis would, for 100 ms and more): there is
+// nothing to wait for. After a lost connection a call is made once more, unless the user's options say never.
+func bounded(c redis.UniversalClient, t *troubles) (client *guarded, nodes func() []*node, end func() error, err error) {
 	none := func() error { return nil }
 	switch c := c.(type) {
 	case nil:
-		return nil, none, errors.New("herdgate: core.Redis needs a client, got nil")
+		return nil, nil, none, errors.New("herdgate: core.Redis needs a client, got nil")
 	case *redis.Client:
 		if c == nil {
-			return nil, none, errors.New("herdgate: core.Redis needs a client, got a nil *redis.Client")
+			return nil, nil, none, errors.New("herdgate: core.Redis needs a client, got a nil *redis.Client")
 		}
-		return c.WithTimeout(ioTimeout), none, nil
+		again := c.Options().MaxRetries > 0
+		shared := c.WithTimeout(ioTimeout)
+		own := shared.Options() // the copy that WithTimeout made, before its first use
+		own.ContextTimeoutEnabled, own.MaxRetries = true, 0
+		name := own.Addr
+		if name == failoverAddr {
+			name = "primary"
+		}
+		only := newNode(name, prompt(own), t)
+		return &guarded{redisClient: shared, again: again, nodeOf: func(context.Context, string) *node { return only }},
+			func() []*node { return []*node{only} }, none, nil
 	case *redis.ClusterClient:
 		if c == nil {
-			return nil, none, errors.New("herdgate: core.Redis needs a client, got a nil *redis.ClusterClient")
+			return nil, nil, none, errors.New("herdgate: core.Redis needs a client, got a nil *redis.ClusterClient")
 		}
 		opts := *c.Options()
+		again := opts.MaxRedirects > 0
 		opts.ContextTimeoutEnabled = true
 		opts.ReadTimeout, opts.WriteTimeout = ioTimeout, ioTimeout
 		opts.ReadOnly, opts.RouteByLatency, opts.RouteRandomly = false, false, false
+		opts.MaxRetries, opts.MaxRedirects = -1, clusterRedirects
+		opts.MinRetryBackoff, opts.MaxRetryBackoff = -1, -1
 		private := redis.NewClusterClient(&opts)
-		return private, private.Close, nil
+		known := newClusterNodes(private, prompt(&redis.Options{
+			Dialer: opts.Dialer, TLSConfig: opts.TLSConfig, OnConnect: opts.OnConnect,
+			CredentialsProvider: opts.CredentialsProvider, CredentialsProviderContext: opts.CredentialsProviderContext,
+		}), t)
+		return &guarded{redisClient: private, again: again, nodeOf: known.of, learn: known.learn}, known.all, private.Close, nil
 	default:
-		return nil, none, fmt.Errorf("%w (%T): use *redis.Client (NewClient, NewFailoverClient) or *redis.ClusterClient", errUnboundable, c)
+		return nil, nil, none, fmt.Errorf("%w (%T): use *redis.Client (NewClient, NewFailoverClient) or *redis.ClusterClient", errUnboundable, c)
 	}
 }
+
+// prompt reports whether calls of a client end with their context by themselves. A connection made over TLS, or by
+// way of Sentinel, or with the help of functions of the user's, may take longer.
+func prompt(o *redis.Options) bool {
+	return plainDialer(o) && o.TLSConfig == nil && o.OnConnect == nil && o.CredentialsProvider == nil && o.CredentialsProviderContext == nil
+}
+
+// plainDialer reports whether a client dials with go-redis' own dialer, which ends with its context. A function does not tell
+// what it is but by its name; another name only costs speed.
+func plainDialer(o *redis.Options) bool {
+	if o.Dialer == nil {
+		return true
+	}
+	name := runtime.FuncForPC(reflect.ValueOf(o.Dialer).Pointer()).Name()
+	return strings.HasPrefix(name, "github.com/redis/go-redis/v9.") && strings.Contains(name, "NewDialer.func")
+}
+
+// failoverAddr is what go-redis has for the address of a failover client.
+const failoverAddr = "FailoverClient"
+
+// clusterRedirects is how often a command follows MOVED and ASK.
+const clusterRedirects = 3

@@ -72,7 +72,6 @@ func (m *middleware) serve(x host.Exchange) {
 		}
 
 		// Look. A key that this process is computing from nothing needs no look.
-		looks := time.Now()
 		p := m.gate.placeOf(rq)
 		var got stored
 		if !m.gate.computing(p) {
@@ -95,7 +94,7 @@ func (m *middleware) serve(x host.Exchange) {
 				m.serveCopy(rq, o, RoleStale, copied, "")
 				return
 			case rq.mayHaveStale(copied, copied.Stale, now):
-				m.serveStale(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - time.Since(looks)}, got)
+				m.serveStale(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - rq.blocked}, got)
 				return
 			}
 		}
@@ -111,7 +110,7 @@ func (m *middleware) serve(x host.Exchange) {
 
 		// Nothing to serve: take part in computing it.
 		s := m.newSeat(rq, copied, deadline)
-		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - time.Since(looks)}, s)
+		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - rq.blocked}, s)
 		switch t.kind {
 		case tidingsElected:
 			m.compute(rq, o, t.grant, got)
@@ -127,6 +126,7 @@ func (m *middleware) serve(x host.Exchange) {
 			}
 			m.gate.learn(rq, t.stored)
 		case tidingsAgain:
+			rq.blocked += t.after
 		case tidingsParallel:
 			m.parallel(rq, o)
 			return
@@ -177,7 +177,8 @@ type request struct {
 	chosen      string
 	credentials rfc9111.Credentials
 	class       class
-	arrived     int64 // fleet time; 0 until it is needed
+	arrived     int64         // fleet time; 0 until it is needed
+	blocked     time.Duration // on Redis, so far
 	says        rfc9111.Request
 
 	hidden []string        // headers that the handler does not see
@@ -256,8 +257,12 @@ func (g *Gate) computing(p place) bool {
 // look reads what is stored for a request: one GET, or two if this process did not know yet what the key varies on.
 func (g *Gate) look(rq *request) (place, stored, error) {
 	p := g.placeOf(rq)
+	if rq.blocked > readBudget {
+		return p, stored{}, errNotAsked // it has waited for Redis long enough
+	}
+	defer func(began time.Time) { rq.blocked += time.Since(began) }(time.Now())
 	for range 2 {
-		got, err := g.backend.read(rq.x.Context(), p.loc())
+		got, err := g.tier.read(rq.x.Context(), g.backend, p)
 		if err != nil || got.record == nil {
 			return p, got, err
 		}

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -14,12 +13,14 @@ type Stats struct {
 	// Computations counts runs of handlers by cause, bypasses excepted.
 	Computations map[string]uint64
 	// Events counts what befell locks and refreshes: "lock-lost", "hold-cap", "invalidated", "dropped", "no-redis",
-	// "corrupt", "refresh-lost", "refresh-dropped", "refresh-panic".
+	// "breaker-open", "corrupt", "refresh-lost", "refresh-dropped", "refresh-panic".
 	Events map[string]uint64
 	// Waiting is how many requests wait now.
 	Waiting int64
 	// Flights is how many keys this process is computing or waiting for now.
 	Flights int
+	// Breakers is the state of the circuit breakers in front of Redis, two for each of its nodes.
+	Breakers []Breaker
 }
 
 // Stats returns a snapshot. It is cheap enough to be called for every scrape.
@@ -27,7 +28,12 @@ func (g *Gate) Stats() Stats {
 	g.mu.Lock()
 	flights := len(g.flights)
 	g.mu.Unlock()
+	var breakers []Breaker
+	if g.backend != nil {
+		breakers = g.backend.breakers()
+	}
 	return Stats{
+		Breakers:     breakers,
 		Outcomes:     g.stats.outcomes.snapshot(),
 		Computations: g.stats.computations.snapshot(),
 		Events:       g.stats.events.snapshot(),
@@ -62,19 +68,6 @@ func (c *counters) snapshot() map[string]uint64 {
 
 // count counts an event.
 func (g *Gate) count(event cause) { g.stats.events.add(string(event)) }
-
-// noLock counts that there is no fleet lock, and says so once per kind of answer.
-func (g *Gate) noLock(found answer, err error) {
-	g.count(causeNoRedis)
-	why := found.reason
-	if err != nil {
-		why = err.Error()
-	}
-	kind, _, _ := strings.Cut(why, " ")
-	if _, said := g.warned.LoadOrStore("no-redis "+kind, true); !said {
-		g.log.Warn("herdgate: no lock in Redis: collapsing inside this process only, storing nothing", "error", why)
-	}
-}
 
 // cures says what to do about the reasons for which responses of a route are not cached.
 var cures = map[string]string{

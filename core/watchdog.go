@@ -156,6 +156,7 @@ func (g *Gate) settle(gr *grant, c completion) verdict {
 	ctx, cancel := context.WithTimeout(g.ctx, budget)
 	defer cancel()
 	v, err := g.backend.finish(ctx, gr.lease, c)
+	g.tier.drop(gr.base)
 	if err == nil {
 		return v
 	}

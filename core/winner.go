@@ -46,7 +46,11 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, seen stored) {
 		ctx, cancel = context.WithTimeout(ctx, m.cfg.HoldFor)
 	}
 	var res host.Result
+	returned := false
 	defer func() {
+		if !returned {
+			o.Detail = "panic"
+		}
 		// A response that went straight to the client may still be on its way: Fiber sends a stream after the
 		// handler has returned, and what it reads from may hang on this context.
 		if !res.Passed {
@@ -66,6 +70,7 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, seen stored) {
 			return o.cacheStatus()
 		},
 	})
+	returned = true
 	if res.Passed {
 		return
 	}
@@ -143,7 +148,7 @@ func (m *middleware) refuse(rq *request, o *Outcome, report func(completion)) {
 
 // await waits for what became of the report, but not longer than a request may be blocked on Redis.
 func (gr *grant) await() verdict {
-	timer := time.NewTimer(2 * finishBudget)
+	timer := time.NewTimer(finishBudget)
 	defer timer.Stop()
 	select {
 	case v := <-gr.settled:
@@ -182,7 +187,7 @@ func (m *middleware) judge(rq *request, res host.Result, h *hints) rfc9111.Verdi
 		v.Reason = "no-store"
 	case res.Status == 0:
 		v.Reason = "empty"
-	case res.Flaw == "length", res.Flaw == "error": // half a response
+	case res.Flaw == "length", res.Flaw == "error" && res.Status >= 500: // half a response
 		v.Reason, v.Failure = res.Flaw, true
 	case res.Flaw != "":
 		v.Reason = res.Flaw
@@ -221,7 +226,10 @@ func (m *middleware) newEntry(rq *request, gr *grant, res host.Result, fields []
 	if v.MustNotStale {
 		e.OverStale = 0
 	}
-	e.VaryKey = rq.place(e.Vary).vary
+	at := rq.place(e.Vary)
+	if e.VaryKey = at.vary; at.variant != "" {
+		e.Generation = gr.generation
+	}
 	if v.Reason == "" && res.After.Get("Date") == "" { // RFC 9110 6.6.1: a replay is as old as this, not new each time
 		e.Header = append(e.Header, headers.Field{Op: headers.Set, Name: "Date", Value: time.Now().UTC().Format(http.TimeFormat)})
 	}

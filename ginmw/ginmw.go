@@ -5,7 +5,8 @@
 // Compression belongs outside (r.Use(gzip.Gzip(...)) before Cache), so that one stored copy suits every client.
 //
 // A handler that calls Engine.HandleContext is served but not cached: Gin then writes past every writer that
-// middleware has put in place.
+// middleware has put in place. What such a handler set or wrote before the call is lost: pass it by with SkipIf, or make it
+// the first thing that the handler does.
 package ginmw
 
 import (
@@ -21,7 +22,7 @@ import (
 // Cache returns the middleware of one route. It panics on a nil gate and on an invalid option;
 // core.Check returns the error instead.
 //
-// A response for which a handler recorded an error (c.Error) is not stored. Gin does not route HEAD to
+// A response for which a handler recorded an error (c.Error) is not stored; with a status from 500 on it is a failure. Gin does not route HEAD to
 // the handler of GET: register HEAD where it is wanted.
 func Cache(gate *core.Gate, opts ...core.RouteOption) gin.HandlerFunc {
 	return mount(gate.Mount(opts...))

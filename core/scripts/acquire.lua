@@ -1,6 +1,6 @@
 -- Look again and try to take the lock, in one step.
 --
--- KEYS  1 lock   2 claim   3 mark   4 fail   5 wait   6 entry   7 base   8 index
+-- KEYS  1 lock   2 claim   3 mark   4 fail   5 wait   6 entry   7 base   8 index   9 generation
 -- ARGV  1 token
 --       2 lifetime of the lock, ms
 --       3 lifetime of the claim, ms
@@ -11,16 +11,19 @@
 --       8 variant, "" at the base location
 --       9 "1" if the caller has a stale copy
 -- Returns one of
---   {"won", time in µs}
+--   {"won", time in µs, generation}
 --   {"held", ms left of the lock}
 --   {"changed"}                                   the entry or the vary record is another one
---   {"uncacheable", ms left, 1 if claimed, time} also with more than 64 variants
+--   {"uncacheable", ms left, 1 if claimed, time, generation}   also with more than 64 variants
 --   {"failing", ms left}
 --   {"nolock", error}                             a write was refused; nothing is left behind
 --
 -- A command that is sent again, because its reply was lost, finds its own token and
 -- answers "won" again. A lock without a matching claim is free: the key was
 -- invalidated, or the claim evicted.
+--
+-- All variants of a key belong to one generation, which ends with an invalidation: a variant that the index
+-- has forgotten, because it was evicted, goes with it.
 
 local token, now = ARGV[1], nil
 
@@ -74,6 +77,19 @@ local function indexed()
   if redis.call('PTTL', KEYS[8]) < tonumber(ARGV[3]) then
     redis.call('PEXPIRE', KEYS[8], ARGV[3])
   end
+  local begun = redis.pcall('SET', KEYS[9], token, 'NX', 'PX', ARGV[3])
+  if not begun and not redis.call('MGET', KEYS[9])[1] then -- another kind of value
+    begun = redis.pcall('SET', KEYS[9], token, 'PX', ARGV[3])
+  end
+  if refused(begun) then return begun.err end
+  if not begun and redis.call('PTTL', KEYS[9]) < tonumber(ARGV[3]) then
+    redis.call('PEXPIRE', KEYS[9], ARGV[3])
+  end
+end
+
+-- The generation of what the winner will store. At the base location it may be the first variant.
+local function generation()
+  return redis.call('MGET', KEYS[9])[1] or token
 end
 
 local have = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
@@ -81,7 +97,7 @@ local lock, claim, mark, fail, wait = have[1], have[2], have[3], have[4], have[5
 
 if lock == token and claim == token then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return {'won', micros()}
+  return {'won', micros(), generation()}
 end
 
 if mark then
@@ -92,7 +108,7 @@ if mark then
       local set = redis.pcall('SET', KEYS[2], token, 'NX', 'PX', ARGV[3])
       mine = set and not refused(set)
     end
-    return {'uncacheable', left, mine and 1 or 0, micros()}
+    return {'uncacheable', left, mine and 1 or 0, micros(), generation()}
   end
 end
 
@@ -149,4 +165,4 @@ if refused(set) then
   redis.call('DEL', KEYS[1])
   return {'nolock', set.err}
 end
-return {'won', micros()}
+return {'won', micros(), generation()}

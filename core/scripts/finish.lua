@@ -1,7 +1,7 @@
 -- End a computation: store what there is to store, end the lock, say so to those who wait.
 --
 -- KEYS  1 lock   2 claim   3 mark   4 fail   5 wait
---       6 temporary key that holds the encoded entry   7 entry   8 base   9 index
+--       6 temporary key that holds the encoded entry   7 entry   8 base   9 index   10 generation
 -- ARGV  1 token
 --       2 result: stored, uncacheable, personal, failed, gave-up
 --       3 location, for the announcement
@@ -12,6 +12,7 @@
 --       8 and 9 lifetimes of a mark, ms per count: comma separated lists, already jittered; 9: with its memory
 --      10 and 11 pauses after the nth failure with and without a stale copy, ms, likewise
 --      12 lifetime of the failure count, ms
+--      13 generation to which the entry belongs, if it is a variant
 -- Returns "done", "replaced", "invalidated" or "refused:<error>".
 --
 -- The body never passes through Lua: the caller has SET it at KEYS[6]. No error of one
@@ -41,8 +42,8 @@ local function millis()
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
-local have = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
-local lock, claim, mark, fail, wait = have[1], have[2], have[3], have[4], have[5]
+local have = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[10])
+local lock, claim, mark, fail, wait, generation = have[1], have[2], have[3], have[4], have[5], have[6]
 local mine = claim == token
 local gone = {}
 local verdict = 'done'
@@ -73,6 +74,23 @@ local function indexed()
   end
   if refused(added) then return added.err end
   outlive(KEYS[9])
+  if not generation then
+    local begun = redis.pcall('SET', KEYS[10], ARGV[13], 'PX', ARGV[4])
+    if refused(begun) then
+      redis.call('DEL', KEYS[10])
+      return begun.err
+    end
+  end
+  outlive(KEYS[10])
+end
+
+-- The generation has ended since the winner began: the key was invalidated, whether or not the index still
+-- knew of this variant. A winner at the base location has a claim there and may begin a generation, if no other
+-- has since.
+local function outdated()
+  if ARGV[6] == '' or generation == ARGV[13] then return end
+  if KEYS[1] ~= KEYS[8] .. ':lock' then return 'invalidated' end
+  return generation and 'replaced'
 end
 
 -- A variant is stored by two kinds of winner: those that knew what the key varies on, and those that found out. The
@@ -109,9 +127,10 @@ end
 if result == 'stored' then
   if mine then
     local late, known = overtaken()
+    late = late and 'replaced' or outdated()
     local err = not late and store(known)
     if late then
-      verdict = 'replaced'
+      verdict = late
       gone[#gone + 1] = KEYS[6]
     elseif err then
       verdict = 'refused:' .. err
@@ -122,7 +141,7 @@ if result == 'stored' then
     end
   else
     local _, _, stored_by = head(KEYS[7])
-    if stored_by ~= token then
+    if stored_by ~= token or ARGV[6] ~= '' and generation ~= ARGV[13] then
       verdict = claim and 'replaced' or 'invalidated'
     end
     gone[#gone + 1] = KEYS[6]

@@ -1,7 +1,8 @@
 -- Remove every variant of a key with its claim and its lock: nothing older is served
--- or stored after this.
+-- or stored after this. Variants that the index has forgotten go with the generation.
 --
 -- KEYS  1 base   2 index
+-- ARGV  1 channel of those that keep copies
 -- Returns how many locations there were.
 --
 -- The other keys are made from KEYS[1]; they share its hash tag and so its slot.
@@ -21,5 +22,6 @@ for _, loc in ipairs(at) do
     redis.pcall('PUBLISH', inbox, 'gave-up ' .. loc)
   end
 end
-redis.call('DEL', KEYS[2])
+redis.call('DEL', KEYS[2], KEYS[1] .. ':gen')
+redis.pcall('PUBLISH', ARGV[1], KEYS[1])
 return #at

@@ -79,7 +79,7 @@ type settings struct {
 	redis, namespace string
 	off              bool
 	fresh            time.Duration
-	maxBody          int64
+	memory, maxBody  int64
 	routeOptions     []core.RouteOption
 }
 
@@ -87,7 +87,6 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	s := &settings{}
 	var origin string
 	var stale, staleIfError, lock, hold, wait time.Duration
-	var memory int64
 	flags := flag.NewFlagSet("proxy", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address to serve on; port 0: a free one")
@@ -102,14 +101,11 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	flags.DurationVar(&hold, "hold", 0, "longest time one computation keeps the lock; 0: herdgate's default")
 	flags.DurationVar(&wait, "wait", 0, "longest time a request waits for another's computation; 0: herdgate's default")
 	flags.Int64Var(&s.maxBody, "max-body", 0, "largest body that is stored, in bytes; 0: herdgate's default")
-	flags.Int64Var(&memory, "memory", 0, "memory tier in front of Redis, in bytes; 0: none")
+	flags.Int64Var(&s.memory, "memory", 0, "memory tier in front of Redis, in bytes; 0: none")
 	flags.BoolVar(&s.off, "off", false, "pass everything through")
 	flags.StringVar(&s.admin, "admin", "", "address of the admin endpoints; empty: none")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
-	}
-	if memory > 0 {
-		fmt.Fprintln(stderr, "proxy: -memory: the memory tier in front of Redis is not there yet: going on without it")
 	}
 	var errs []error
 	if flags.NArg() > 0 {
@@ -195,7 +191,11 @@ func start(s *settings) (_ *proxy, err error) {
 		return nil, err
 	}
 	p.stops = append(p.stops, func(context.Context) error { return closeClient() })
-	gate, err := core.New(backend)
+	var opts []core.GateOption
+	if s.memory > 0 && s.redis != "" && !s.off {
+		opts = append(opts, core.MemoryTier(s.memory, 0))
+	}
+	gate, err := core.New(backend, opts...)
 	if err != nil {
 		return nil, err
 	}

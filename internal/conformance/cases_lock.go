@@ -321,6 +321,7 @@ func lockCases() []Case {
 				Expect{Name: "all", Want: Want{Run: 1, Roles: winner}, Runs: 1}, hit(get("/a"), 1),
 				Does{Then: Script{NoStore: true}}, Send{Request: get("/b"), Want: Want{Run: 2}}, Send{Request: get("/b"), Want: Want{Run: 3}},
 				Does{Then: Script{}}, Send{Request: do("POST", "/a"), Want: Want{Run: 4, Cache: "fwd=method"}},
+				miss(get("/c"), 5), Send{Request: get("/c"), Want: Want{Run: 5, Role: core.RoleHit, Cache: "hit !detail"}},
 			},
 		},
 		Case{

@@ -126,6 +126,16 @@ func failureCases() []Case {
 			},
 		},
 		{
+			ID: "failure/recorded", What: "an error that a handler records beside a good answer: not stored, but no failure either, and no back-off",
+			Needs: []Capability{RecordsError},
+			Route: staleable(core.StaleFor(0)), Origin: Script{Record: true},
+			Steps: []Step{
+				alone(get("/a"), 1, "error"), alone(get("/a"), 2, "error"), alone(get("/a"), 3, "error"), alone(get("/a"), 4, "error"),
+				Does{Then: soon(Script{})}, miss(get("/b"), 5), Pass(60 * time.Millisecond), Does{Then: Script{Record: true}}, alone(get("/b"), 6, "error"),
+				Does{Then: Script{Record: true, Status: 500}}, Send{Request: get("/c"), Want: Want{Status: 500, Run: 7, Cache: "!stored"}, Runs: 7},
+			},
+		},
+		{
 			ID: "failure/credentials", What: "DESIGN 6: failures of requests with credentials are a class of their own",
 			Route: fresh(), Origin: fails,
 			Steps: []Step{

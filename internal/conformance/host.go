@@ -26,6 +26,7 @@ const (
 	HeadLeads     Capability = "HEAD is routed to the handler of GET"
 	SeesLeave     Capability = "the request's context ends when the client leaves"
 	ReturnsError  Capability = "a handler returns an error and the application makes the response"
+	RecordsError  Capability = "a handler records an error beside the response that it writes"
 	Background    Capability = "a copy of a request can be sent through the application"
 	Hijacks       Capability = "a handler can take the connection over"
 	Aborts        Capability = "http.ErrAbortHandler cuts the connection"
@@ -74,6 +75,8 @@ type Call interface {
 	// Fail returns an error from which the application makes a response with this status; nil where the
 	// framework knows no such thing.
 	Fail(code int) error
+	// Record notes an error beside the response; where the framework knows no such thing it does nothing.
+	Record(err error)
 	// Rewrite changes the path for all that follow.
 	Rewrite(path string)
 }

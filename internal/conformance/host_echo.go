@@ -16,8 +16,9 @@ func Echo() Host {
 	return Host{
 		Name: "echo",
 		Cannot: map[Capability]string{
-			HeadLeads: "Echo routes HEAD apart, to a handler that may be another one",
-			Informs:   "echo.Response takes every status for the final one",
+			HeadLeads:    "Echo routes HEAD apart, to a handler that may be another one",
+			RecordsError: "Echo has no place for one",
+			Informs:      "echo.Response takes every status for the final one",
 		},
 		Serve: func(app *App, ln net.Listener) func() { return serveHTTP(echoApp(app), ln) },
 	}

@@ -19,6 +19,7 @@ func Fiber() Host {
 		Name: "fiber",
 		Cannot: map[Capability]string{
 			SeesLeave:     "fasthttp does not watch the connection while a handler runs",
+			RecordsError:  "Fiber has no place for one",
 			Aborts:        "fasthttp knows no http.ErrAbortHandler: the recover middleware makes a 500 of it",
 			Goexits:       "fasthttp neither answers nor closes a connection whose goroutine has ended",
 			Informs:       "fasthttp sends the one response when the handler has returned",
@@ -106,6 +107,7 @@ func (c *fiberCall) Del(name string)        { c.c.Response().Header.Del(name) }
 func (c *fiberCall) Status(code int)        { c.c.Status(code) }
 func (c *fiberCall) Inform(int)             {}
 func (c *fiberCall) Write(p []byte)         { _, _ = c.c.Write(p) }
+func (c *fiberCall) Record(error)           {}
 func (c *fiberCall) Fail(code int) error    { return fiber.NewError(code, "failed on purpose") }
 func (c *fiberCall) Rewrite(path string)    { c.c.Path(path) }
 

@@ -57,4 +57,11 @@ func ginApp(app *App) http.Handler {
 	return r
 }
 
-func ginCall(c *gin.Context) Call { return &httpCall{c.Writer, c.Request} }
+type ginsCall struct {
+	httpCall
+	c *gin.Context
+}
+
+func (c *ginsCall) Record(err error) { _ = c.c.Error(err) }
+
+func ginCall(c *gin.Context) Call { return &ginsCall{httpCall{c.Writer, c.Request}, c} }

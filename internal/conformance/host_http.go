@@ -20,8 +20,11 @@ func NetHTTP() Host {
 	return Host{
 		Name:    "nethttp",
 		Cluster: true,
-		Cannot:  map[Capability]string{ReturnsError: "an http.Handler returns nothing"},
-		Serve:   func(app *App, ln net.Listener) func() { return serveHTTP(muxApp(app), ln) },
+		Cannot: map[Capability]string{
+			ReturnsError: "an http.Handler returns nothing",
+			RecordsError: "net/http has no place for one",
+		},
+		Serve: func(app *App, ln net.Listener) func() { return serveHTTP(muxApp(app), ln) },
 	}
 }
 
@@ -31,6 +34,7 @@ func Chi() Host {
 		Name: "chi",
 		Cannot: map[Capability]string{
 			ReturnsError: "an http.Handler returns nothing",
+			RecordsError: "chi has no place for one",
 			HeadLeads:    "chi routes HEAD apart, to a handler that may be another one",
 		},
 		Serve: func(app *App, ln net.Listener) func() { return serveHTTP(chiApp(app), ln) },
@@ -134,6 +138,7 @@ func (c *httpCall) Del(name string)             { c.w.Header().Del(name) }
 func (c *httpCall) Status(code int)             { c.w.WriteHeader(code) }
 func (c *httpCall) Inform(code int)             { c.w.WriteHeader(code) }
 func (c *httpCall) Write(p []byte)              { _, _ = c.w.Write(p) }
+func (c *httpCall) Record(error)                {}
 func (c *httpCall) Fail(int) error              { return nil }
 
 func (c *httpCall) Stream(run func(StreamWriter)) {

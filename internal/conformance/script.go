@@ -48,6 +48,7 @@ type Script struct {
 	Goexit  When
 	Abort   When // panics with http.ErrAbortHandler
 	Fail    int  // returns an error for which the application makes a response with this status
+	Record  bool // notes an error beside the response
 	Fresh   time.Duration
 	NoStore bool
 }
@@ -188,7 +189,7 @@ const confirmHeader = "X-Confirmed"
 // probeHeader marks a request that looks at what is stored. Such a request has a Range, so it never computes for others.
 const probeHeader = "X-Probe"
 
-var errOnPurpose = errors.New("panic on purpose")
+var errOnPurpose = errors.New("on purpose")
 
 // Handle is the handler.
 func (o *Origin) Handle(c Call) error {
@@ -224,6 +225,9 @@ func (o *Origin) Handle(c Call) error {
 	}
 	if s.Empty {
 		return nil
+	}
+	if s.Record {
+		c.Record(errOnPurpose)
 	}
 	o.prepare(c, r)
 	o.write(ctx, c, r)

@@ -9,7 +9,7 @@ import (
 	"github.com/herdgate/herdgate/internal/headers"
 )
 
-// The metadata of an entry: the numbers of Entry.numbers, Key, VaryKey, Vary, Header. Numbers and
+// The metadata of an entry: the numbers of Entry.numbers, Key, VaryKey, Generation, Vary, Header. Numbers and
 // lengths are uvarints, a string is its length and its bytes, a list its length and its elements, a
 // field its operation, name and value.
 
@@ -18,7 +18,7 @@ import (
 // a Status of three digits, Vary names that are tokens, a Header that went through headers.Strip.
 func (e *Entry) Encode() []byte {
 	numbers := e.numbers()
-	size := stringSize(e.Key) + stringSize(e.VaryKey) + stringsSize(e.Vary) + numberSize(uint64(len(e.Header)))
+	size := stringSize(e.Key) + stringSize(e.VaryKey) + stringSize(e.Generation) + stringsSize(e.Vary) + numberSize(uint64(len(e.Header)))
 	for _, n := range numbers {
 		size += numberSize(n)
 	}
@@ -32,6 +32,7 @@ func (e *Entry) Encode() []byte {
 	}
 	out = appendString(out, e.Key)
 	out = appendString(out, e.VaryKey)
+	out = appendString(out, e.Generation)
 	out = appendStrings(out, e.Vary)
 	out = binary.AppendUvarint(out, uint64(len(e.Header)))
 	for i := range e.Header {
@@ -72,6 +73,7 @@ func Decode(raw []byte) (*Entry, error) {
 	in.check(in.number(math.MaxUint64) == uint64(len(f.body)))
 	e.Key = in.string()
 	e.VaryKey = in.string()
+	e.Generation = in.string()
 	e.Vary = in.names()
 	e.Header = in.header()
 	if !in.done() {

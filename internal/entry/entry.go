@@ -35,6 +35,8 @@ type Entry struct {
 	Vary    []string // canonical names, sorted
 	VaryKey string   // what the request had for them, hashed
 
+	Generation string // of the key's variants to which it belongs, "" if it is none or the store forgets nothing
+
 	Received     int64         // fleet time in µs at which the response was complete, never negative
 	Age          time.Duration // its age at that moment (upstream caches)
 	Fresh        time.Duration // freshness lifetime, counted from age 0

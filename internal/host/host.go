@@ -49,7 +49,8 @@ type Exchange interface {
 	Reply(reply Reply)
 
 	// Freeze copies the request and returns a function that sends the copy through the whole application once
-	// more, as a GET with the given context, its response thrown away. It recovers nothing.
+	// more, as a GET with the given context, its response thrown away. It recovers nothing. The context must not descend from
+	// the request's: that ends with its client, and its values are recycled with the framework's own context.
 	// It returns nil where the framework gives no way to do that.
 	Freeze() func(ctx context.Context)
 }

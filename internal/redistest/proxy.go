@@ -24,6 +24,8 @@ import (
 //	BlackHole           silent                    accepted, silent
 //	Refuse              cut                       refused
 //	CutAll              cut, once                 as before
+//	ResetAll            reset, once               as before
+//	Strand              silent, for good          served
 type Proxy struct {
 	Addr string // 127.0.0.1:port, always the same
 
@@ -31,17 +33,18 @@ type Proxy struct {
 	target string
 	wg     sync.WaitGroup // the accept loop and all pumps
 
-	mu       sync.Mutex
-	listener net.Listener  // nil while refusing
-	silent   chan struct{} // closed when the silence ends; nil: not silent
-	toServer time.Duration
-	toClient time.Duration
-	rules    []*rule
-	links    map[*link]bool
-	closed   bool
-	accepted int
-	requests int
-	dropped  int
+	mu        sync.Mutex
+	listener  net.Listener  // nil while refusing
+	silent    chan struct{} // closed when the silence ends; nil: not silent
+	toServer  time.Duration
+	toClient  time.Duration
+	perSecond int
+	rules     []*rule
+	links     map[*link]bool
+	closed    bool
+	accepted  int
+	requests  int
+	dropped   int
 }
 
 // StartProxy starts a proxy in front of the server at target. It ends after the test.
@@ -107,7 +110,7 @@ func (p *Proxy) Pass() {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.toServer, p.toClient = 0, 0
+	p.toServer, p.toClient, p.perSecond = 0, 0, 0
 	for _, r := range p.rules {
 		r.free()
 	}
@@ -148,6 +151,41 @@ func (p *Proxy) CutAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cutAll()
+}
+
+// ResetAll resets every connection now, without the goodbye that CutAll says: what is on its way is lost.
+func (p *Proxy) ResetAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		if tcp, ok := l.client.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		l.cutLocked()
+	}
+}
+
+// Strand silences the connections that exist, for good: half-open, as after a router has forgotten them. New ones are
+// served.
+func (p *Proxy) Strand() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.stranded = true
+	}
+}
+
+// Limit lets so many bytes per second pass to the clients, over each connection, until Pass or another Limit; 0: no limit.
+func (p *Proxy) Limit(bytesPerSecond int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.perSecond = bytesPerSecond
+}
+
+// Answer answers the next n matching commands (n < 0: all) with an error reply, such as "MISCONF Errors writing to
+// disk", in the server's place. Else as DropReplies; it does not count as dropped.
+func (p *Proxy) Answer(n int, reply string, match func(args []string) bool) {
+	p.add(&rule{fault: answer, left: n, match: match, reply: "-" + reply + "\r\n"})
 }
 
 // Delay holds each request and each reply back for that long, until Pass or another Delay.
@@ -236,6 +274,7 @@ const (
 	holdRequest
 	dropReply
 	holdReply
+	answer
 )
 
 // rule is a fault for the commands that match. All but match is guarded by Proxy.mu.
@@ -243,6 +282,7 @@ type rule struct {
 	fault fault
 	match func(args []string) bool
 	left  int // negative: no end
+	reply string
 
 	held     chan struct{} // closed at the first that is held
 	released chan struct{}
@@ -356,9 +396,10 @@ type link struct {
 	gone   chan struct{} // closed when the link was cut
 
 	// Guarded by Proxy.mu.
-	server  net.Conn
-	cut     bool
-	pending []exchange // commands that wait for their replies, oldest first
+	server   net.Conn
+	cut      bool
+	stranded bool
+	pending  []exchange // commands that wait for their replies, oldest first
 
 	subscribed bool // of the request pump alone
 }
@@ -417,6 +458,15 @@ func (l *link) pumpRequests(server net.Conn) {
 				return
 			}
 			rule = nil
+		case answer:
+			if !l.openRoad(l.p.delay(&l.p.toClient)) {
+				return
+			}
+			if _, err := l.client.Write([]byte(rule.reply)); err != nil {
+				l.close()
+				return
+			}
+			continue
 		case none, dropReply, holdReply:
 		}
 		if !l.openRoad(l.p.delay(&l.p.toServer)) {
@@ -452,16 +502,36 @@ func (l *link) pumpReplies(server net.Conn) {
 				if !l.hold(rule) {
 					return
 				}
-			case none, dropRequest, holdRequest:
+			case none, dropRequest, holdRequest, answer:
 			}
 		}
 		if !l.openRoad(l.p.delay(&l.p.toClient)) {
 			return
 		}
-		if _, err := l.client.Write(frame); err != nil {
+		if !l.write(frame) {
 			return
 		}
 	}
+}
+
+// write sends a reply to the client, as fast as the network lets it. It reports false if the link was cut.
+func (l *link) write(frame []byte) bool {
+	for len(frame) > 0 {
+		l.p.mu.Lock()
+		perSecond := l.p.perSecond
+		l.p.mu.Unlock()
+		part := frame
+		if perSecond > 0 {
+			part = frame[:min(len(frame), max(1, perSecond/20))]
+		}
+		if _, err := l.client.Write(part); err != nil {
+			return false
+		}
+		if frame = frame[len(part):]; perSecond > 0 && !l.openRoad(time.Second*time.Duration(len(part))/time.Duration(perSecond)) {
+			return false
+		}
+	}
+	return true
 }
 
 func (l *link) expect(e exchange) {
@@ -512,9 +582,13 @@ func (l *link) openRoad(delay time.Duration) bool {
 	}
 	for {
 		l.p.mu.Lock()
-		silent, cut := l.p.silent, l.cut
+		silent, cut, stranded := l.p.silent, l.cut, l.stranded
 		l.p.mu.Unlock()
 		if cut {
+			return false
+		}
+		if stranded {
+			<-l.gone
 			return false
 		}
 		if silent == nil {

@@ -1,0 +1,96 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+)
+
+const (
+	// slowCall is how long a call must have had before its timeout counts against Redis.
+	slowCall = 50 * time.Millisecond
+	// breakAfter is how many failures in a row open a breaker.
+	breakAfter = 5
+	// probeEvery is the pause between probes of an open breaker.
+	probeEvery = 500 * time.Millisecond
+)
+
+// A node is a Redis server, with one breaker for what reads and one for what writes: a server that takes no
+// writes still serves hits.
+type node struct {
+	name          string
+	reads, writes breaker
+}
+
+func newNode(name string, prompt bool, t *troubles) *node {
+	n := &node{name: name}
+	n.reads.init(name, "reads", prompt, askRead, t)
+	n.writes.init(name, "writes", prompt, askWrite, t)
+	return n
+}
+
+// A breaker keeps calls from a Redis that does not answer. It counts connections that fail and calls that time out, in a row;
+// never a server's error reply (the server is there, and it answers fast), never a caller that left. Open, it
+// refuses at once. While there are requests, a probe goes out every half second; its success closes the breaker.
+type breaker struct {
+	circuit  *gobreaker.TwoStepCircuitBreaker[struct{}]
+	ask      func(ctx context.Context, c redisClient, key string) error // what a probe does
+	prompt   bool                                                       // calls end with their context by themselves
+	halfOpen atomic.Bool
+	slots    chan struct{}
+	probes   chan struct{}
+	t        *troubles
+}
+
+func (b *breaker) init(name, kind string, prompt bool, ask func(context.Context, redisClient, string) error, t *troubles) {
+	b.ask, b.prompt, b.t = ask, prompt, t
+	b.slots, b.probes = make(chan struct{}, callSlots), make(chan struct{}, probeSlots)
+	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		Name:         kind,
+		MaxRequests:  1,
+		Timeout:      probeEvery,
+		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
+		IsSuccessful: func(err error) bool { return err == nil || isReply(err) },
+		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) || errors.Is(err, errTooBrief) },
+		OnStateChange: func(kind string, from, to gobreaker.State) {
+			b.halfOpen.Store(to == gobreaker.StateHalfOpen)
+			b.t.breaker(name, kind, from, to)
+		},
+	})
+}
+
+// probed is the suffix of a key that is never there, beside the key of the request that a probe stands in for.
+const probed = ":probe"
+
+func askRead(ctx context.Context, c redisClient, key string) error {
+	return c.Get(ctx, key+probed).Err()
+}
+
+// askWrite gives back a lock that nobody has.
+func askWrite(ctx context.Context, c redisClient, key string) error {
+	token := newToken()
+	return releaseScript.Run(ctx, c, []string{key + probed, key + probed}, token[:]).Err()
+}
+
+// done takes the end of a call.
+func (b *breaker) done(report func(error), err error) {
+	report(err)
+	b.t.call(err)
+}
+
+// Breaker is the state of a circuit breaker in front of Redis.
+type Breaker struct {
+	Node  string // address of the server; "primary" behind Sentinel; "cluster" until the nodes are known
+	Calls string // "reads" or "writes"
+	State string // "closed" (calls pass), "open" (none does), or "half-open" (a probe is due, or under way)
+}
+
+func (n *node) breakers() []Breaker {
+	return []Breaker{
+		{Node: n.name, Calls: "reads", State: n.reads.circuit.State().String()},
+		{Node: n.name, Calls: "writes", State: n.writes.circuit.State().String()},
+	}
+}

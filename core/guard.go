@@ -1,0 +1,214 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// callSlots is how many calls to a node may be under way, hung ones included. Who comes above it waits on its own
+	// goroutine until its context ends.
+	callSlots = 128
+	// probeSlots is how many probes may hang.
+	probeSlots = 8
+	// callFor is how long an abandoned call, or a probe, goes on off the request: long enough to make a connection on a slow
+	// network, where no request could wait for one.
+	callFor = time.Second
+)
+
+// errNotAsked is the error of a call that was not made: nothing has reached Redis.
+var errNotAsked = errors.New("herdgate: Redis was not asked, because it did not answer lately")
+
+// guarded is a client whose calls end with their context, whatever the client below them does: a dialer that
+// knows no context, a lock inside the client, a hook of the user's. A call that goes on after that goes on off the request, in
+// one of a bounded number of goroutines. Each node has its breakers.
+type guarded struct {
+	redisClient
+	nodeOf func(ctx context.Context, key string) *node // does no I/O
+	learn  func(ctx context.Context)                   // comes before each call, and may take its time; nil: nothing to learn
+	again  bool                                        // a call whose connection broke is made once more
+}
+
+func (c *guarded) Get(ctx context.Context, key string) *redis.StringCmd {
+	return guard(ctx, c, &c.nodeOf(ctx, key).reads, key,
+		func(ctx context.Context) *redis.StringCmd { return c.redisClient.Get(ctx, key) },
+		func(err error) *redis.StringCmd { return redis.NewStringResult("", err) })
+}
+
+func (c *guarded) MGet(ctx context.Context, keys ...string) *redis.SliceCmd {
+	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).reads, keys[0],
+		func(ctx context.Context) *redis.SliceCmd { return c.redisClient.MGet(ctx, keys...) },
+		func(err error) *redis.SliceCmd { return redis.NewSliceResult(nil, err) })
+}
+
+func (c *guarded) Time(ctx context.Context) *redis.TimeCmd {
+	return guard(ctx, c, &c.nodeOf(ctx, "").reads, "", c.redisClient.Time,
+		func(err error) *redis.TimeCmd { return redis.NewTimeCmdResult(time.Time{}, err) })
+}
+
+func (c *guarded) Set(ctx context.Context, key string, value any, ttl time.Duration) *redis.StatusCmd {
+	return guard(ctx, c, &c.nodeOf(ctx, key).writes, key,
+		func(ctx context.Context) *redis.StatusCmd { return c.redisClient.Set(ctx, key, value, ttl) },
+		func(err error) *redis.StatusCmd { return redis.NewStatusResult("", err) })
+}
+
+func (c *guarded) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
+	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).writes, keys[0],
+		func(ctx context.Context) *redis.Cmd { return c.redisClient.Eval(ctx, script, keys, args...) },
+		func(err error) *redis.Cmd { return redis.NewCmdResult(nil, err) })
+}
+
+func (c *guarded) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).writes, keys[0],
+		func(ctx context.Context) *redis.Cmd { return c.redisClient.EvalSha(ctx, sha, keys, args...) },
+		func(err error) *redis.Cmd { return redis.NewCmdResult(nil, err) })
+}
+
+// guard makes a call about a key and returns its result, or failed(err) if there is none by the time that ctx ends. It stays on the
+// caller's goroutine where the client is known to end with its context. While the breaker is open it returns at once: no
+// request waits for a probe. An abandoned call owns its arguments until it ends.
+func guard[C redis.Cmder](ctx context.Context, c *guarded, b *breaker, key string, call func(context.Context) C, failed func(error) C) C {
+	done, err := b.circuit.Allow()
+	switch {
+	case err != nil:
+		return failed(errNotAsked)
+	case b.halfOpen.Load():
+		c.probe(b, key, done)
+		return failed(errNotAsked)
+	}
+	began := time.Now()
+	select {
+	case b.slots <- struct{}{}:
+	case <-ctx.Done():
+		b.done(done, told(ctx, began, ctx.Err()))
+		return failed(errNotAsked)
+	}
+	if b.prompt {
+		cmd := attempt(ctx, c.again, call)
+		<-b.slots
+		b.done(done, told(ctx, began, cmd.Err()))
+		return cmd
+	}
+	result := make(chan C, 1)
+	go func() {
+		defer func() { <-b.slots }()
+		ctx, cancel := outlast(ctx)
+		defer cancel()
+		if c.learn != nil {
+			c.learn(ctx)
+		}
+		result <- attempt(ctx, c.again, call)
+	}()
+	select {
+	case cmd := <-result:
+		b.done(done, told(ctx, began, cmd.Err()))
+		return cmd
+	case <-ctx.Done():
+		b.done(done, told(ctx, began, ctx.Err()))
+		return failed(ctx.Err())
+	}
+}
+
+// probe asks a node in the place of a request, and off it. An answer that a request could not have waited for is none.
+func (c *guarded) probe(b *breaker, key string, done func(error)) {
+	select {
+	case b.probes <- struct{}{}:
+	default: // all hang
+		b.done(done, context.DeadlineExceeded)
+		return
+	}
+	result := make(chan error, 1)
+	go func() {
+		defer func() { <-b.probes }()
+		ctx, cancel := context.WithTimeout(context.Background(), callFor)
+		defer cancel()
+		if c.learn != nil {
+			c.learn(ctx)
+		}
+		began := time.Now()
+		err := b.ask(ctx, c.redisClient, key)
+		if (err == nil || isReply(err)) && time.Since(began) > readBudget {
+			err = context.DeadlineExceeded
+		}
+		result <- err
+	}()
+	go func() {
+		timer := time.NewTimer(callFor)
+		defer timer.Stop()
+		select {
+		case err := <-result:
+			b.done(done, err)
+		case <-timer.C:
+			b.done(done, context.DeadlineExceeded)
+		}
+	}()
+}
+
+// close waits until no call is under way any more, or ctx is done: it takes all the slots, and gives them back.
+func (c *guarded) close(ctx context.Context, nodes []*node) error {
+	for _, n := range nodes {
+		for _, slots := range []chan struct{}{n.reads.slots, n.reads.probes, n.writes.slots, n.writes.probes} {
+			for range cap(slots) {
+				select {
+				case slots <- struct{}{}:
+					defer func() { <-slots }()
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// attempt makes a call, and once more if its connection broke.
+func attempt[C redis.Cmder](ctx context.Context, again bool, call func(context.Context) C) C {
+	cmd := call(ctx)
+	if again && broken(cmd.Err()) && ctx.Err() == nil {
+		cmd = call(ctx)
+	}
+	return cmd
+}
+
+// outlast is a context for a call that goes on when its caller has left.
+func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	until := time.Now().Add(callFor)
+	if d, ok := ctx.Deadline(); ok && d.After(until) {
+		until = d
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), until)
+}
+
+// errTooBrief is the end of a call that had too little time to tell anything about Redis.
+var errTooBrief = errors.New("herdgate: too little time was left for Redis")
+
+// told is what the breaker is told of a call that ended with err: neither a caller's own deadline nor its leaving is Redis's fault.
+func told(ctx context.Context, began time.Time, err error) error {
+	switch {
+	case err == nil, isReply(err):
+		return err
+	case errors.Is(ctx.Err(), context.Canceled):
+		return context.Canceled
+	case timedOut(err) && time.Since(began) < slowCall:
+		return errTooBrief
+	}
+	return err
+}
+
+// broken reports whether the connection failed, rather than being slow: the call may be made again. All calls are
+// idempotent by token.
+func broken(err error) bool {
+	if err == nil || isReply(err) || errors.Is(err, context.Canceled) {
+		return false
+	}
+	return !timedOut(err)
+}
+
+func timedOut(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+}

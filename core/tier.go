@@ -1,0 +1,115 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+)
+
+// MemoryTier keeps copies of fresh responses in this process, in front of Redis: a hit then costs no round trip. bytes bounds
+// the copies together, at least 64 KiB; the least valuable go first, and what is asked for once does not
+// push out what is asked for often (W-TinyLFU). Off by default.
+//
+// A copy is used for at most maxAge, 1 s if it is zero. So long an Invalidate in another process may go unseen if its
+// announcement gets lost; otherwise copies go with it at once, as they do with an Invalidate in this process. Stale responses are never
+// answered from here. With a Sentinel or Cluster as with one node. Not for Memory, which is in this process already.
+func MemoryTier(bytes int64, maxAge time.Duration) GateOption {
+	return func(g *Gate) error {
+		switch {
+		case bytes < 64<<10:
+			return fmt.Errorf("herdgate: MemoryTier(%d): give it at least 64 KiB (64<<20 is a good start), or leave it out", bytes)
+		case maxAge < 0:
+			return fmt.Errorf("herdgate: MemoryTier: maxAge %v: use a positive duration, or 0 for 1 s", maxAge)
+		case maxAge == 0:
+			maxAge = time.Second
+		}
+		g.tier = newTier(bytes, maxAge)
+		return nil
+	}
+}
+
+var errTierOfMemory = errors.New("herdgate: MemoryTier is for core.Redis: core.Memory answers from memory already")
+
+// tierShards is how finely invalidations are told apart. Two keys of one shard lose their copies together.
+const tierShards = 1 << 12
+
+// tier keeps copies of what was read. It deletes nothing: a copy counts if its read began after the last
+// invalidation in its shard. That also holds for a read that was under way when the invalidation came. A nil tier keeps nothing.
+type tier struct {
+	listen  func() // makes announcements of invalidations come in
+	maxAge  time.Duration
+	start   time.Time
+	copies  *otter.Cache[string, tierCopy] // by location
+	seed    maphash.Seed
+	flushed atomic.Int64             // ns since start: what was read earlier does not count
+	gone    [tierShards]atomic.Int64 // likewise
+}
+
+type tierCopy struct {
+	stored
+	read int64 // ns since start at which its read began
+}
+
+func newTier(bytes int64, maxAge time.Duration) *tier {
+	t := &tier{listen: func() {}, maxAge: maxAge, start: time.Now(), seed: maphash.MakeSeed()}
+	t.copies = otter.Must(&otter.Options[string, tierCopy]{
+		MaximumWeight: uint64(bytes),
+		Executor:      inline,
+		Weigher: func(loc string, c tierCopy) uint32 {
+			return uint32(min(c.size+len(loc)+entryOverhead, math.MaxUint32))
+		},
+	})
+	return t
+}
+
+// read returns what is at a place: a copy, if one is fresh, else what b has.
+func (t *tier) read(ctx context.Context, b backend, p place) (stored, error) {
+	loc := p.loc()
+	if t == nil {
+		return b.read(ctx, loc)
+	}
+	now := int64(time.Since(t.start))
+	if c, ok := t.copies.GetIfPresent(loc); ok && t.counts(c, p.base, now) && c.entry.FreshAt(b.now()) > 0 {
+		return c.stored, nil
+	}
+	t.listen()
+	got, err := b.read(ctx, loc)
+	if err == nil && got.entry != nil && got.entry.FreshAt(b.now()) > 0 {
+		t.copies.Set(loc, tierCopy{stored: got, read: now})
+	}
+	return got, err
+}
+
+func (t *tier) counts(c tierCopy, base string, now int64) bool {
+	return now-c.read <= int64(t.maxAge) && c.read > t.shard(base).Load() && c.read > t.flushed.Load()
+}
+
+// drop ends all copies of a key, those that are being read included.
+func (t *tier) drop(base string) {
+	if t != nil {
+		later(t.shard(base), int64(time.Since(t.start)))
+	}
+}
+
+// flush ends all copies.
+func (t *tier) flush() { later(&t.flushed, int64(time.Since(t.start))) }
+
+func (t *tier) shard(base string) *atomic.Int64 {
+	return &t.gone[maphash.String(t.seed, base)%tierShards]
+}
+
+// later sets a time unless it is later already.
+func later(at *atomic.Int64, now int64) {
+	for {
+		was := at.Load()
+		if was >= now || at.CompareAndSwap(was, now) {
+			return
+		}
+	}
+}
