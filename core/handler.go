@@ -18,6 +18,7 @@ type hintsKey struct{}
 // SetFresh says from inside a handler how long its response is fresh, as FreshFor does for
 // the route. What the response says by Cache-Control or Expires still wins. ctx is the context of the request; d below or at zero, and a
 // ctx that is not a cached handler's, change nothing. It may be called from several goroutines; the last call counts.
+// A handler that answers 304 to a validation calls it again: the lifetime begins anew.
 func SetFresh(ctx context.Context, d time.Duration) {
 	if h, ok := ctx.Value(hintsKey{}).(*hints); ok && d > 0 {
 		h.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"strings"
 	"time"
 
 	"github.com/herdgate/herdgate/internal/headers"
@@ -47,6 +48,18 @@ func configure(opts []RouteOption) (*route.Config, error) {
 	}
 	return &cfg, errors.Join(errs...)
 }
+
+// Which word on caching counts, of all that there are: the first of
+//
+//  1. UnsafeCacheControl
+//  2. the first valid field that Targeted names
+//  3. the response's Cache-Control, then its Expires
+//  4. SetFresh
+//  5. FreshFor and FreshForStatus
+//
+// decides; StaleFor and StaleIfError give way to the response's own windows in the same way. Nothing of that makes a response
+// shareable that sets a cookie, varies on credentials, or was made for a request with credentials, nor one to which middleware
+// outside said no-store, private or no-cache.
 
 // FreshFor says how long a 200 response of the route is fresh if the response itself
 // does not say so by Cache-Control or Expires. Default: none, only what the response
@@ -208,6 +221,46 @@ func KeyCookie(names ...string) RouteOption {
 	return func(c *route.Config) error {
 		return setNames(&c.KeyCookies, "KeyCookie", names, nil)
 	}
+}
+
+// Targeted names response fields that are meant for this cache, such as CDN-Cache-Control (RFC 9213). Of several the first that a
+// response has counts, and then neither its Cache-Control nor its Expires does. A field that is empty or does not
+// parse as a structured Dictionary is ignored. The fields are passed on. Default: none.
+func Targeted(names ...string) RouteOption {
+	return func(c *route.Config) error {
+		return setNames(&c.Targeted, "Targeted", names, textproto.CanonicalMIMEHeaderKey)
+	}
+}
+
+// HonourRequestDirectives makes the Cache-Control of requests count (RFC 9111 5.2.1): no-cache, max-age and min-fresh have a
+// stored response validated or computed again, max-stale has a stale one served where the response does not forbid it,
+// no-store bypasses the cache, only-if-cached gets 504 where nothing is stored. Pragma: no-cache counts where there is no
+// Cache-Control. Default: all of them are ignored, so that no client can force a computation.
+func HonourRequestDirectives() RouteOption {
+	return func(c *route.Config) error { c.HonourRequest = true; return nil }
+}
+
+// UnsafeCacheControl puts a Cache-Control value of the route's own in place of what responses say by Cache-Control, Expires and
+// targeted fields, for handlers that one cannot change: UnsafeCacheControl("max-age=60").
+//
+// It is unsafe because a handler may have a reason to say private or no-store: its response goes to everybody then. What clients see
+// of these fields does not change.
+func UnsafeCacheControl(value string) RouteOption {
+	return func(c *route.Config) error {
+		if strings.TrimSpace(value) == "" || !headers.Valid("Cache-Control", value) {
+			return fmt.Errorf("herdgate: UnsafeCacheControl(%q): give the value of a Cache-Control field", value)
+		}
+		c.CacheControl = value
+		return nil
+	}
+}
+
+// UnsafeOmitSetCookie stores and shares responses that set cookies, without the cookies: only the client whose request ran the
+// handler gets them, as if the response said private="set-cookie".
+//
+// It is unsafe because a response that sets a cookie is often made for one user: make sure that the rest of it is the same for everyone.
+func UnsafeOmitSetCookie() RouteOption {
+	return func(c *route.Config) error { c.OmitSetCookie = true; return nil }
 }
 
 func setNotNegative(to *time.Duration, name string, d time.Duration) error {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,10 @@ func (m *middleware) serve(x host.Exchange) {
 		m.bypass(x, o, "key")
 		return
 	}
+	if rq.says.NoStore {
+		m.bypass(x, o, "request-no-store")
+		return
+	}
 	if r := m.arrival(x.Context(), rq.base); r != nil {
 		o.Forward = "stale"
 		m.compute(rq, o, r.grant, r.seen)
@@ -77,14 +82,26 @@ func (m *middleware) serve(x host.Exchange) {
 		copied := m.usable(rq, got.entry)
 		if copied != nil {
 			now := m.gate.backend.now()
-			if copied.FreshAt(now) > 0 {
+			switch {
+			case turn > 0 && copied.Grant >= rq.arrived: // somebody computed it while this request waited
+				o.Role = RoleRemoteWaiter
+				m.reply(rq, o, copied)
+				return
+			case copied.FreshAt(now) > 0 && rq.says.Accepts(copied, now):
 				m.serveCopy(rq, o, RoleHit, copied, "")
 				return
-			}
-			if rq.mayHaveStale(copied, copied.Stale, now) {
+			case rq.says.Tolerates(copied, m.cfg.Targeted, now):
+				m.serveCopy(rq, o, RoleStale, copied, "")
+				return
+			case rq.mayHaveStale(copied, copied.Stale, now):
 				m.serveStale(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - rq.blocked}, got)
 				return
 			}
+		}
+		o.Forward = rq.forward(p, got, copied)
+		if rq.says.OnlyIfCached {
+			m.unavailable(rq, o)
+			return
 		}
 		if reason := rq.neverLeads(); reason != "" {
 			m.bypass(x, o, reason)
@@ -92,7 +109,6 @@ func (m *middleware) serve(x host.Exchange) {
 		}
 
 		// Nothing to serve: take part in computing it.
-		o.Forward = rq.forward(p, got, copied)
 		s := m.newSeat(rq, copied, deadline)
 		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - rq.blocked}, s)
 		switch t.kind {
@@ -162,6 +178,7 @@ type request struct {
 	class       class
 	arrived     int64         // fleet time; 0 until it is needed
 	blocked     time.Duration // on Redis, so far
+	says        rfc9111.Request
 
 	hidden []string        // headers that the handler does not see
 	set    []headers.Field // and what it sees instead
@@ -197,6 +214,9 @@ func (m *middleware) view(x host.Exchange) (*request, bool) {
 	key := m.recipe.key(room[:0], k)
 	rq := &request{x: x, key: string(key), base: m.gate.base(key), chosen: m.recipe.chosen(x), credentials: m.uncovered(x), hidden: m.hidden, set: m.reducedCookie(x)}
 	rq.hash = hashOf(rq.base)
+	if m.cfg.HonourRequest {
+		rq.says = rfc9111.ParseRequest(x.Values("Cache-Control"), x.Values("Pragma"))
+	}
 	if rq.credentials != rfc9111.NoCredentials {
 		rq.class = credentialed
 	}
@@ -277,6 +297,9 @@ func (m *middleware) answers(rq *request, t tidings) *entry.Entry {
 	if e == nil || e.Grant >= rq.arrived {
 		return e
 	}
+	if !rq.says.Accepts(e, m.gate.backend.now()) {
+		return nil
+	}
 	if e.Fresh+e.Stale <= e.Age || t.remote && e.FreshAt(m.gate.backend.now()) <= 0 {
 		return nil
 	}
@@ -286,8 +309,10 @@ func (m *middleware) answers(rq *request, t tidings) *entry.Entry {
 // forward returns why what was found at a place does not answer the request (RFC 9211 2.2).
 func (rq *request) forward(p place, got stored, copied *entry.Entry) string {
 	switch e := got.entry; {
-	case copied != nil:
+	case copied != nil && !rq.says.NoCache && !rq.says.MaxAge.Present && !rq.says.MinFresh.Present:
 		return "stale"
+	case copied != nil:
+		return "request"
 	case e != nil && e.Key == rq.key && e.VaryKey != rq.place(e.Vary).vary:
 		return "vary-miss"
 	case e == nil && p.variant == "":
@@ -307,7 +332,7 @@ func (g *Gate) learn(rq *request, s stored) {
 }
 
 func (rq *request) mayHaveStale(e *entry.Entry, window time.Duration, now int64) bool {
-	return window > 0 && e.FreshAt(now)+window > 0
+	return window > 0 && e.FreshAt(now)+window > 0 && rq.says.Accepts(e, now)
 }
 
 // neverLeads returns why the request must not compute for others, or "".
@@ -418,6 +443,16 @@ func (m *middleware) parallel(rq *request, o *Outcome) {
 	x := rq.x
 	x.Run(host.Call{Drop: m.hidden, Set: rq.set, Context: context.WithValue(x.Context(), insideKey{m.gate}, true),
 		Passing: func(string) string { return o.cacheStatus() }})
+}
+
+// unavailable answers a request that wants nothing but what is stored, and nothing is (RFC 9111 5.2.1.7).
+func (m *middleware) unavailable(rq *request, o *Outcome) {
+	o.Role, o.Detail, o.Status = RoleDegraded, "only-if-cached", http.StatusGatewayTimeout
+	rq.x.Reply(host.Reply{
+		Status:      o.Status,
+		Header:      []headers.Field{{Op: headers.Set, Name: "Cache-Control", Value: "no-store"}},
+		CacheStatus: o.cacheStatus(),
+	})
 }
 
 // degrade answers without a response: with a stale copy where one may stand in, else with the route's degraded answer. It

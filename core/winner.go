@@ -162,11 +162,14 @@ func (gr *grant) await() verdict {
 func (m *middleware) judge(rq *request, res host.Result, h *hints) rfc9111.Verdict {
 	fresh, noStore := h.get()
 	policy := rfc9111.Policy{
-		FreshFor:     m.cfg.FreshFor,
-		StaleFor:     m.cfg.StaleFor,
-		StaleIfError: m.cfg.StaleIfError,
-		Credentials:  rq.credentials,
-		Covered:      func(name string) bool { return covered(m.cfg, name) },
+		FreshFor:      m.cfg.FreshFor,
+		StaleFor:      m.cfg.StaleFor,
+		StaleIfError:  m.cfg.StaleIfError,
+		Targeted:      m.cfg.Targeted,
+		Override:      m.cfg.CacheControl,
+		OmitSetCookie: m.cfg.OmitSetCookie,
+		Credentials:   rq.credentials,
+		Covered:       func(name string) bool { return covered(m.cfg, name) },
 	}
 	if fresh > 0 {
 		policy.FreshFor = maps.Clone(policy.FreshFor)

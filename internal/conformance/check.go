@@ -137,7 +137,7 @@ func disagrees(status map[string]string, o core.Outcome) string {
 			return fmt.Sprintf("Cache-Status %v of a %s", status, o.Role)
 		}
 	case core.RoleWinner:
-		if hit || !slices.Contains([]string{"uri-miss", "vary-miss", "miss", "stale"}, fwd) || fwd != o.Forward {
+		if hit || !slices.Contains([]string{"uri-miss", "vary-miss", "miss", "stale", "request"}, fwd) || fwd != o.Forward {
 			return fmt.Sprintf("Cache-Status %v of a winner", status)
 		}
 	case core.RoleLocalWaiter, core.RoleRemoteWaiter:

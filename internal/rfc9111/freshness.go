@@ -3,15 +3,13 @@ package rfc9111
 import (
 	"net/http"
 	"time"
-
-	"github.com/herdgate/herdgate/internal/headers"
 )
 
 // lifetime returns the freshness lifetime of a response (RFC 9111 4.2.1), and false if nothing
 // gives it one. What the response says wins over the route, also when it says zero. There are no
 // heuristics (4.2.2).
-func lifetime(r Response, cc Directives, p Policy, now time.Time) (time.Duration, bool) {
-	if fresh, ok := explicitLifetime(r.After, cc, now); ok {
+func lifetime(r Response, cc Directives, expires []string, p Policy, now time.Time) (time.Duration, bool) {
+	if fresh, ok := explicitLifetime(r.After, cc, expires, now); ok {
 		return fresh, true
 	}
 	fresh, ok := p.FreshFor[r.Status]
@@ -19,15 +17,14 @@ func lifetime(r Response, cc Directives, p Policy, now time.Time) (time.Duration
 }
 
 // explicitLifetime is what the response says itself: s-maxage (a shared cache's own), else max-age,
-// else Expires.
-func explicitLifetime(h http.Header, cc Directives, now time.Time) (time.Duration, bool) {
+// else Expires, of which the lines are given.
+func explicitLifetime(h http.Header, cc Directives, expires []string, now time.Time) (time.Duration, bool) {
 	switch {
 	case cc.SMaxAge.Present: // 5.2.2.10
 		return cc.SMaxAge.Value, true
 	case cc.MaxAge.Present: // 5.2.2.1; it overrides Expires (5.3)
 		return cc.MaxAge.Value, true
 	}
-	expires := headers.Lines(h, "Expires")
 	if len(expires) == 0 {
 		return 0, false
 	}

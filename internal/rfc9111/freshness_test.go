@@ -39,12 +39,12 @@ func TestLifetime(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := Response{Status: 200, After: tt.h}
 			cc := ParseCacheControl(headers.Lines(tt.h, "Cache-Control"))
-			got, known := lifetime(r, cc, Policy{}, testNow)
+			got, known := lifetime(r, cc, headers.Lines(tt.h, "Expires"), Policy{}, testNow)
 			if got != tt.want || known != tt.known {
 				t.Errorf("lifetime = %v, %v, want %v, %v", got, known, tt.want, tt.known)
 			}
 			// What the route says counts only where the response says nothing.
-			withRoute, _ := lifetime(r, cc, Policy{FreshFor: map[int]time.Duration{200: 7 * time.Second}}, testNow)
+			withRoute, _ := lifetime(r, cc, headers.Lines(tt.h, "Expires"), Policy{FreshFor: map[int]time.Duration{200: 7 * time.Second}}, testNow)
 			if tt.known && withRoute != tt.want || !tt.known && withRoute != 7*time.Second {
 				t.Errorf("with FreshFor 7 s: %v", withRoute)
 			}

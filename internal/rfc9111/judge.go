@@ -35,10 +35,15 @@ const (
 
 // Policy is what the route says.
 type Policy struct {
-	FreshFor     map[int]time.Duration // by status; FreshFor(d) is {200: d}
-	StaleFor     time.Duration         // -1: absent
-	StaleIfError time.Duration         // -1: absent
-	Credentials  Credentials           // of the request that was answered
+	FreshFor map[int]time.Duration // by status; FreshFor(d) is {200: d}
+	Targeted []string              // targeted fields that are meant for this cache, the first valid one counts (RFC 9213 2.2)
+	// Override stands in for every word of the response on caching, unless it is empty.
+	Override string
+	// OmitSetCookie treats Set-Cookie as if private="set-cookie" were said.
+	OmitSetCookie bool
+	StaleFor      time.Duration // -1: absent
+	StaleIfError  time.Duration // -1: absent
+	Credentials   Credentials   // of the request that was answered
 	// Covered reports request headers that the route keyed or ignores: Vary may name them although
 	// they are credentials. nil: none.
 	Covered func(name string) bool

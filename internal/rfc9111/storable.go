@@ -15,8 +15,8 @@ import (
 // come from the clock by which entries are read; it matters only for responses with Date or
 // Expires. Judge modifies nothing and keeps nothing of r.
 func Judge(r Response, p Policy, now time.Time) Verdict {
-	cc := ParseCacheControl(headers.Lines(r.After, "Cache-Control"))
-	fresh, known := lifetime(r, cc, p, now)
+	cc, expires := directives(r, p)
+	fresh, known := lifetime(r, cc, expires, p, now)
 	if cc.NoCache { // 5.2.2.4: never without validation, however long the lifetime
 		fresh, known = 0, true
 	}

@@ -69,8 +69,11 @@ func setByHandler(r Response, name string) bool {
 	return len(after) > 0 && !slices.Equal(after, headers.Lines(r.Before, name))
 }
 
+var withoutSpaces = strings.NewReplacer(" ", "", "\t", "")
+
 // VaryValue returns the normal form of a request header for comparison (RFC 9111 4.1): its lines
-// joined by ", " and trimmed, or for Accept-Encoding the codings that may be answered with. Absent,
+// joined by ", " and trimmed, or for Accept-Encoding the codings that may be answered with. In Accept-Language case and spaces do not
+// matter (RFC 9110 12.5.4); the order of its members may. Absent,
 // which matches absent only, is ""; present and empty is " ", which no other value can be.
 func VaryValue(name string, lines []string) string {
 	switch {
@@ -82,6 +85,9 @@ func VaryValue(name string, lines []string) string {
 	value := lines[0]
 	if len(lines) > 1 {
 		value = strings.Join(lines, ", ")
+	}
+	if strings.EqualFold(name, "Accept-Language") {
+		value = strings.ToLower(withoutSpaces.Replace(value))
 	}
 	if value = strings.Trim(value, " \t"); value == "" {
 		return " "

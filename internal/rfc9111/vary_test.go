@@ -139,3 +139,15 @@ func BenchmarkVaryValue(b *testing.B) {
 		VaryValue("Accept-Encoding", lines)
 	}
 }
+
+func TestVaryValueLanguage(t *testing.T) {
+	same := func(a, b string) bool {
+		return VaryValue("Accept-Language", []string{a}) == VaryValue("Accept-Language", []string{b})
+	}
+	if !same("en, de;q=0.5", "EN,de; Q=0.5 ") {
+		t.Error("RFC 9110 12.5.4: case or spaces matter")
+	}
+	if same("en, de", "de, en") || same("en", "en, de") {
+		t.Error("order or number do not matter")
+	}
+}

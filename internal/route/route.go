@@ -21,6 +21,11 @@ type Config struct {
 	OverStale    time.Duration         // how much longer a copy may stand in for a degraded answer
 	MaxBody      int64                 // bytes
 
+	Targeted      []string // targeted fields that count before Cache-Control, in this order
+	HonourRequest bool     // request directives count
+	CacheControl  string   // stands in for what responses say; "": they count
+	OmitSetCookie bool     // responses are shared without their Set-Cookie
+
 	LockFor     time.Duration // how long a dead holder may block its key
 	HoldFor     time.Duration // hold cap: longest time one computation keeps the lock
 	HoldCancels bool          // the hold cap is a deadline of the handler's context too

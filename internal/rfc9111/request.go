@@ -1,0 +1,80 @@
+package rfc9111
+
+import (
+	"strings"
+
+	"github.com/herdgate/herdgate/internal/entry"
+	"github.com/herdgate/herdgate/internal/headers"
+)
+
+// Request is what a request says about stored responses (RFC 9111 5.2.1). The zero Request says nothing.
+type Request struct {
+	NoStore      bool
+	NoCache      bool
+	OnlyIfCached bool
+	MaxAge       Delta // stricter than it may be meant if it does not parse: zero
+	MinFresh     Delta
+	MaxStale     Delta // without an argument: MaxDelta
+}
+
+// ParseRequest parses the lines of a request's Cache-Control, and those of its Pragma, which count only if there is no
+// Cache-Control (RFC 9111 5.4).
+func ParseRequest(cacheControl, pragma []string) (r Request) {
+	if len(cacheControl) == 0 {
+		cacheControl = pragma
+		defer func() { r = Request{NoCache: r.NoCache} }()
+	}
+	for _, line := range cacheControl {
+		for line != "" {
+			var element string
+			element, line = cutElement(line)
+			name, argument, has, ok := parseDirective(strings.Trim(element, " \t"))
+			if ok {
+				r.apply(strings.ToLower(name), argument, has)
+			}
+		}
+	}
+	return r
+}
+
+func (r *Request) apply(name, argument string, has bool) {
+	switch name {
+	case "no-store": // 5.2.1.5
+		r.NoStore = true
+	case "no-cache": // 5.2.1.4
+		r.NoCache = true
+	case "only-if-cached": // 5.2.1.7
+		r.OnlyIfCached = true
+	case "max-age": // 5.2.1.1
+		r.MaxAge.add(argument)
+	case "min-fresh": // 5.2.1.3
+		r.MinFresh.add(argument)
+	case "max-stale": // 5.2.1.2
+		if has {
+			r.MaxStale.add(argument)
+		} else if !r.MaxStale.Present {
+			r.MaxStale = Delta{Present: true, Valid: true, Value: MaxDelta}
+		}
+	}
+}
+
+// Accepts reports whether a stored response will do as far as its age goes, be it fresh or stale.
+func (r Request) Accepts(e *entry.Entry, now int64) bool {
+	return !r.NoCache && (!r.MaxAge.Present || e.AgeAt(now) <= r.MaxAge.Value) && (!r.MinFresh.Valid || e.FreshAt(now) >= r.MinFresh.Value)
+}
+
+// Tolerates reports whether the request is content with a response that has been stale for a while and whose fields do not
+// forbid that (RFC 9111 4.2.4).
+func (r Request) Tolerates(e *entry.Entry, targeted []string, now int64) bool {
+	if !r.MaxStale.Valid || e.FreshAt(now) < -r.MaxStale.Value {
+		return false
+	}
+	for _, name := range append([]string{"Cache-Control"}, targeted...) {
+		for _, f := range e.Header {
+			if f.Op != headers.Del && strings.EqualFold(f.Name, name) && ParseCacheControl([]string{f.Value}).NoStale {
+				return false
+			}
+		}
+	}
+	return r.Accepts(e, now)
+}
