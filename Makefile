@@ -10,6 +10,8 @@ FUZZTIME  ?= 10s
 BENCH     ?= .
 BENCHTIME ?= 1s
 COUNT     ?= 1
+SUITE     ?=
+RECORD    ?=
 
 # The linter is pinned: a new release must not turn a good commit red.
 LINT_VERSION := 2.12.2
@@ -23,7 +25,7 @@ LINT_CACHE   := $(TOOLS)/lint-$(shell printf %s '$(CURDIR)' | cksum | cut -d ' '
 NEWEST := github.com/redis/go-redis/v9 github.com/gin-gonic/gin github.com/labstack/echo/v4 \
 	github.com/gofiber/fiber/v2 github.com/go-chi/chi/v5
 
-.PHONY: help deps test lint fmt bench fuzz chaos golden newest
+.PHONY: help deps test lint fmt bench fuzz chaos conformance golden newest
 
 # Each target's help is the block of ## lines right above it.
 ## help: this list
@@ -31,8 +33,8 @@ help:
 	@awk '/^## / { text = text substr($$0, 4) "\n"; next } \
 		text != "" { sub(/\n$$/, "", text); n = split(text, lines, "\n"); \
 			i = index(lines[1], ": "); \
-			printf "  make %-8s %s\n", substr(lines[1], 1, i - 1), substr(lines[1], i + 2); \
-			for (k = 2; k <= n; k++) printf "  %13s %s\n", "", lines[k]; text = "" }' $(MAKEFILE_LIST)
+			printf "  make %-11s %s\n", substr(lines[1], 1, i - 1), substr(lines[1], i + 2); \
+			for (k = 2; k <= n; k++) printf "  %16s %s\n", "", lines[k]; text = "" }' $(MAKEFILE_LIST)
 
 ## deps: install what the tests need and the system lacks, from apt: redis-server, redis-cli,
 ## a C compiler for the race detector. Asks for nothing; needs root or sudo
@@ -88,6 +90,12 @@ fuzz:
 chaos: deps
 	go test -count=1 -timeout 60m -v -run '^TestFaults$$' ./internal/chaos -args -all -report $(CURDIR)/docs/faults.md \
 		| { grep -E '^(    main_test|--- FAIL|    --- FAIL|        [a-z]+_test|ok|FAIL|panic)' || true; }
+
+## conformance: examples/proxy, in every adapter and with both backends, against http-cache-tests from the npm registry, or
+## from a checkout (SUITE=dir, after npm install there). Fails below the recorded score; RECORD=1 records it.
+## Needs node and npm
+conformance: deps
+	go run ./internal/cachetests -suite '$(SUITE)' $(if $(RECORD),-record)
 
 ## golden: write down anew which names core exports
 golden:
