@@ -44,6 +44,10 @@ type backend interface {
 	// invalidate removes every variant of the key at base, with its claim and its lock.
 	invalidate(ctx context.Context, base string) error
 
+	// admit says that a route stores bodies of up to so many bytes. What is longer than any route could have stored is
+	// damaged, and is not read.
+	admit(body int64)
+
 	// now is the fleet's time in µs, without I/O.
 	now() int64
 

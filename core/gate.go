@@ -160,6 +160,9 @@ func (g *Gate) Mount(opts ...RouteOption) host.Middleware {
 		panic(err)
 	}
 	m := &middleware{gate: g, cfg: cfg, recipe: newRecipe(cfg, g.isCredential), hidden: g.hides(cfg)}
+	if g.backend != nil {
+		g.backend.admit(cfg.MaxBody)
+	}
 	g.mu.Lock()
 	g.recipes[m.recipe.fingerprint] = &m.recipe
 	g.mu.Unlock()

@@ -39,10 +39,19 @@ func (c *guarded) Get(ctx context.Context, key string) *redis.StringCmd {
 		func(err error) *redis.StringCmd { return redis.NewStringResult("", err) })
 }
 
-func (c *guarded) MGet(ctx context.Context, keys ...string) *redis.SliceCmd {
-	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).reads, keys[0],
-		func(ctx context.Context) *redis.SliceCmd { return c.redisClient.MGet(ctx, keys...) },
-		func(err error) *redis.SliceCmd { return redis.NewSliceResult(nil, err) })
+func (c *guarded) GetRange(ctx context.Context, key string, start, end int64) *redis.StringCmd {
+	return guard(ctx, c, &c.nodeOf(ctx, key).reads, key,
+		func(ctx context.Context) *redis.StringCmd { return c.redisClient.GetRange(ctx, key, start, end) },
+		func(err error) *redis.StringCmd { return redis.NewStringResult("", err) })
+}
+
+func (c *guarded) getBoth(ctx context.Context, key string, end int64, beside string) both {
+	return guard(ctx, c, &c.nodeOf(ctx, key).reads, key,
+		func(ctx context.Context) both { return c.redisClient.getBoth(ctx, key, end, beside) },
+		func(err error) both {
+			failed := redis.NewStringResult("", err)
+			return both{failed, failed}
+		})
 }
 
 func (c *guarded) Time(ctx context.Context) *redis.TimeCmd {

@@ -81,6 +81,8 @@ type memoryCount struct {
 	forgotten   int64 // µs
 }
 
+func (m *memory) admit(int64) {} // only we write here
+
 func (m *memory) announcements(deliver func(loc string, why result)) { m.deliver = deliver }
 
 func (m *memory) report(*slog.Logger, func(cause)) {}

@@ -556,7 +556,7 @@ type modelOn struct {
 func modelRedis(t *testing.T, raw *redis.Client) *modelOn {
 	t.Helper()
 	b := opened(t, Redis(raw, "model")).(*redisBackend)
-	c := &meddler{redisClient: raw} // with the user's timeouts: a busy machine is not a fault of the protocol
+	c := &meddler{redisClient: direct{raw}} // with the user's timeouts: a busy machine is not a fault of the protocol
 	b.client = c
 	return &modelOn{raw: raw, client: c, redis: b}
 }

@@ -52,6 +52,7 @@ const (
 	causeHoldCap      cause = "hold-cap"
 	causeInvalidated  cause = "invalidated"
 	causeBreakerOpen  cause = "breaker-open"
+	causeCorrupt      cause = "corrupt"                  // a stored value that is none of ours, damaged or moved
 	causeDropped      cause = "dropped"                  // computed, but not stored: invalidated or replaced meanwhile
 	causeUnconfirmed  cause = "invalidation-unconfirmed" // by a write through the middleware; tried again in the background
 	causeMismatch     cause = "mismatch"                 // the handler answered 304 for another response than the stored one

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -67,19 +68,28 @@ var namespacePattern = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,64}$`)
 // <namespace>:v1:* (PUBLISH and SUBSCRIBE; the default of Redis 7 grants none), and the commands get, set, mget, getrange, del,
 // rename, exists, pttl, pexpire, sadd, scard, srem, smembers, time, publish, subscribe, unsubscribe, eval and evalsha.
 // Without the channels losers find out by polling.
-func Redis(client redis.UniversalClient, namespace string) Backend {
-	return redisOption{client: client, namespace: namespace}
+func Redis(client redis.UniversalClient, namespace string, opts ...RedisOption) Backend {
+	return redisOption{client: client, namespace: namespace, opts: opts}
 }
 
 type redisOption struct {
 	client    redis.UniversalClient
 	namespace string
+	opts      []RedisOption
+	signer    *entry.Signer
 }
 
 func (o redisOption) open() (backend, error) {
 	var errs []error
 	if !namespacePattern.MatchString(o.namespace) {
 		errs = append(errs, fmt.Errorf("herdgate: core.Redis: namespace %q: use 1 to 64 of a-z, A-Z, 0-9, '.', '_', '-'", o.namespace))
+	}
+	for _, opt := range o.opts {
+		if opt == nil {
+			errs = append(errs, errors.New("herdgate: core.Redis: an option is nil: remove it"))
+		} else if err := opt(&o); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	trouble := newTroubles()
 	client, nodes, end, err := bounded(o.client, trouble)
@@ -91,19 +101,24 @@ func (o redisOption) open() (backend, error) {
 	}
 	prefix := o.namespace + ":v1:"
 	id := newToken()
-	return &redisBackend{
+	b := &redisBackend{
 		client:  client,
 		nodes:   nodes,
 		trouble: trouble,
 		calls:   func(ctx context.Context) error { return client.close(ctx, nodes()) },
 		end:     end,
+		signer:  o.signer,
 		clock:   newFleetClock(),
 		inbox:   newInbox(client, prefix+"inbox:"+hex.EncodeToString(id[:]), prefix+"invalidations"),
-	}, nil
+	}
+	b.limit.Store(headerRoom)
+	return b, nil
 }
 
 type redisBackend struct {
 	client  redisClient
+	signer  *entry.Signer
+	limit   atomic.Int64 // no value that a route of this gate stores is longer
 	nodes   func() []*node
 	trouble *troubles
 	calls   func(ctx context.Context) error // waits for those under way
@@ -157,50 +172,74 @@ func (b *redisBackend) get(ctx context.Context, loc string) (stored, error) {
 		}
 	}
 	raw, generation, err := b.value(ctx, loc)
-	if raw == nil || err != nil {
+	switch {
+	case isWrongType(err):
+		b.trouble.count(causeCorrupt) // somebody else's value in our place: the next store replaces it
+		return stored{}, nil
+	case raw == nil || err != nil:
 		return stored{}, err
 	}
-	s := decode(raw)
+	s := b.decode(loc, raw)
+	if s.entry == nil && s.record == nil {
+		b.trouble.count(causeCorrupt)
+	}
 	if s.entry != nil && s.entry.Generation != generation {
 		s.entry = nil // the key was invalidated when the index had forgotten this variant
 	}
-	if s.entry == nil && s.record == nil && len(s.seen) > 0 && dropScript.Run(ctx, b.client, []string{loc}, s.head()).Err() == nil {
+	if s.entry == nil && s.record == nil && dropScript.Run(ctx, b.client, []string{loc}, s.head()).Err() == nil {
 		s.seen = nil // damaged: scripts would go on comparing with it
 	}
 	return s, nil
 }
 
-// value returns what is stored at loc, nil for nothing, with the generation of the key's variants if it is one of these.
+// value returns what is stored at loc, nil for nothing, with the generation of the key's variants if it is one of these. Of a
+// value that is longer than a route could have stored it reads no more than shows that.
 func (b *redisBackend) value(ctx context.Context, loc string) (raw []byte, generation string, err error) {
-	base := baseOf(loc)
-	if base == loc {
-		raw, err = b.client.Get(ctx, loc).Bytes()
-		if errors.Is(err, redis.Nil) || isWrongType(err) { // somebody else's value in our place is a miss: the next store replaces it
-			return nil, "", nil
+	limit := b.limit.Load()
+	if base := baseOf(loc); base == loc {
+		raw, err = b.client.GetRange(ctx, loc, 0, limit).Bytes()
+	} else {
+		got := b.client.getBoth(ctx, loc, limit, base+generationSuffix)
+		raw, err = got.Bytes()
+		if generation = got.beside.Val(); err == nil && !isReply(got.beside.Err()) { // none, or another kind of value: no generation
+			err = got.beside.Err()
 		}
-		return raw, "", err
 	}
-	both, err := b.client.MGet(ctx, loc, base+generationSuffix).Result()
-	if err != nil {
+	if len(raw) == 0 || err != nil {
 		return nil, "", err
 	}
-	if s, ok := at[string](both, 0); ok {
-		raw = []byte(s)
-	}
-	generation, _ = at[string](both, 1)
 	return raw, generation, nil
+}
+
+// headerRoom is how much longer than its body a stored value may be.
+const headerRoom = 256 << 10
+
+func (b *redisBackend) admit(body int64) {
+	for limit := body + headerRoom; ; {
+		was := b.limit.Load()
+		if limit <= was || b.limit.CompareAndSwap(was, limit) {
+			return
+		}
+	}
 }
 
 // baseOf returns the base location of a location: all up to the end of the hash tag.
 func baseOf(loc string) string { return loc[:strings.IndexByte(loc, '}')+1] }
 
-func decode(raw []byte) stored {
+// decode returns what a value is, and neither entry nor record if it is none that belongs at loc.
+func (b *redisBackend) decode(loc string, raw []byte) stored {
 	s := stored{seen: raw[:min(len(raw), entry.HeadLen)], size: len(raw)}
-	if entry.IsRecord(raw) {
-		s.record, _ = entry.DecodeRecord(raw)
+	if int64(len(raw)) > b.limit.Load() {
 		return s
 	}
-	s.entry, _ = entry.Decode(raw)
+	raw, ok := b.signer.Open(loc, raw)
+	switch {
+	case !ok:
+	case !entry.IsRecord(raw):
+		s.entry, _ = entry.Decode(raw)
+	case baseOf(loc) == loc: // a variant has none
+		s.record, _ = entry.DecodeRecord(raw)
+	}
 	return s
 }
 
@@ -282,14 +321,19 @@ func (b *redisBackend) finish(ctx context.Context, l lease, c completion) (verdi
 	if c.result == resultStored {
 		at = c.at
 		if len(at.names) > 0 {
-			record = string((&entry.Record{Grant: l.grant, Token: l.token, Names: at.names}).Encode())
+			record = string(b.signer.Seal(l.base, (&entry.Record{Grant: l.grant, Token: l.token, Names: at.names}).Encode()))
 		}
-		if err := b.client.Set(ctx, tmp, body(c.entry.Encode()), tmpFor).Err(); err != nil {
-			if !isReply(err) {
+		value := b.signer.Seal(at.loc(), c.entry.Encode())
+		refused = int64(len(value)) > b.limit.Load() // nobody would read it
+		if !refused {
+			err := b.client.Set(ctx, tmp, body(value), tmpFor).Err()
+			if err != nil && !isReply(err) {
 				return 0, err
 			}
-			// Out of memory, or the like. The lock must go all the same.
-			c.result, refused = resultGaveUp, true
+			refused = err != nil // out of memory, or the like
+		}
+		if refused {
+			c.result = resultGaveUp // the lock must go all the same
 		}
 	}
 	var marks, memories, pauses, barePauses string

@@ -17,10 +17,29 @@ import (
 type redisClient interface {
 	redis.Scripter
 	Get(ctx context.Context, key string) *redis.StringCmd
-	MGet(ctx context.Context, keys ...string) *redis.SliceCmd
+	GetRange(ctx context.Context, key string, start, end int64) *redis.StringCmd
+	getBoth(ctx context.Context, key string, end int64, beside string) both
 	Set(ctx context.Context, key string, value any, ttl time.Duration) *redis.StatusCmd
 	Time(ctx context.Context) *redis.TimeCmd
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+}
+
+// direct is a client of go-redis.
+type direct struct{ redis.UniversalClient }
+
+// both is the result of getBoth. Its error is that of the first of the two.
+type both struct {
+	*redis.StringCmd
+	beside *redis.StringCmd
+}
+
+// getBoth gets the bytes of a key up to end, and all of another one in the same slot, in one round trip and in this order.
+func (c direct) getBoth(ctx context.Context, key string, end int64, beside string) (got both) {
+	_, _ = c.Pipelined(ctx, func(p redis.Pipeliner) error { // each has its own error
+		got = both{p.GetRange(ctx, key, 0, end), p.Get(ctx, beside)}
+		return nil
+	})
+	return got
 }
 
 // ioTimeout bounds each read from and write to a Redis connection, below the context
@@ -57,7 +76,7 @@ func bounded(c redis.UniversalClient, t *troubles) (client *guarded, nodes func(
 			name = "primary"
 		}
 		only := newNode(name, prompt(own), t)
-		return &guarded{redisClient: shared, again: again, nodeOf: func(context.Context, string) *node { return only }},
+		return &guarded{redisClient: direct{shared}, again: again, nodeOf: func(context.Context, string) *node { return only }},
 			func() []*node { return []*node{only} }, none, nil
 	case *redis.ClusterClient:
 		if c == nil {
@@ -75,7 +94,7 @@ func bounded(c redis.UniversalClient, t *troubles) (client *guarded, nodes func(
 			Dialer: opts.Dialer, TLSConfig: opts.TLSConfig, OnConnect: opts.OnConnect,
 			CredentialsProvider: opts.CredentialsProvider, CredentialsProviderContext: opts.CredentialsProviderContext,
 		}), t)
-		return &guarded{redisClient: private, again: again, nodeOf: known.of, learn: known.learn}, known.all, private.Close, nil
+		return &guarded{redisClient: direct{private}, again: again, nodeOf: known.of, learn: known.learn}, known.all, private.Close, nil
 	default:
 		return nil, nil, none, fmt.Errorf("%w (%T): use *redis.Client (NewClient, NewFailoverClient) or *redis.ClusterClient", errUnboundable, c)
 	}

@@ -242,6 +242,10 @@ func (g *Gate) look(rq *request) (place, stored, error) {
 	defer func(began time.Time) { rq.blocked += time.Since(began) }(time.Now())
 	for range 2 {
 		got, err := g.tier.read(rq.x.Context(), g.backend, p)
+		if e := got.entry; e != nil && (e.Key != rq.key || e.VaryKey != p.vary && slices.Equal(e.Vary, p.names)) {
+			g.count(causeCorrupt) // somebody moved it here
+			got.entry = nil
+		}
 		if err != nil || got.record == nil {
 			return p, got, err
 		}

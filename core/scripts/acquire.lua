@@ -51,6 +51,13 @@ local function remains(value, field)
   return 0
 end
 
+-- names returns what a vary record says: the length of its metadata and the metadata, without the signature that may follow.
+local function names(record)
+  local size = 0
+  for i = 33, 36 do size = size * 256 + (string.byte(record, i) or 0) end
+  return string.sub(record, 33, 36 + size)
+end
+
 -- A variant is in the index before it has a claim, or invalidation would miss the claim and what is stored
 -- by it. Returns nil, "full" or an error.
 local function indexed()
@@ -128,7 +135,7 @@ if type(head) == 'string' and head ~= ARGV[4] then
 end
 if ARGV[8] ~= '' then
   local record = redis.pcall('GETRANGE', KEYS[7], 0, 4095)
-  if type(record) == 'string' and string.sub(record, 1, 3) == 'hgr' and string.sub(record, 33) ~= ARGV[5] then
+  if type(record) == 'string' and string.sub(record, 1, 3) == 'hgr' and names(record) ~= ARGV[5] then
     return {'changed'}
   end
 end

@@ -58,6 +58,13 @@ local function head(key) -- kind, grant stamp and token of what is stored at key
   return string.sub(raw, 1, 3), at, string.sub(raw, 13, 28)
 end
 
+-- names returns what a vary record says: the length of its metadata and the metadata, without the signature that may follow.
+local function names(record)
+  local size = 0
+  for i = 33, 36 do size = size * 256 + (string.byte(record, i) or 0) end
+  return string.sub(record, 33, 36 + size)
+end
+
 local function outlive(key) -- the key lives at least as long as the entry
   if redis.call('PTTL', key) < tonumber(ARGV[4]) then
     redis.call('PEXPIRE', key, ARGV[4])
@@ -101,8 +108,8 @@ local function overtaken()
   local _, ours = head(KEYS[6])
   if kind == 'hge' and theirs > ours then return true end
   local record = redis.pcall('GETRANGE', KEYS[8], 0, 4095)
-  local names = type(record) == 'string' and string.sub(record, 1, 3) == 'hgr' and string.sub(record, 33)
-  return names and names ~= ARGV[7] and names ~= string.sub(ARGV[5], 33), names
+  local known = type(record) == 'string' and string.sub(record, 1, 3) == 'hgr' and names(record)
+  return known and known ~= ARGV[7] and known ~= names(ARGV[5]), known
 end
 
 local function store(known)
@@ -114,7 +121,7 @@ local function store(known)
   if ARGV[5] ~= '' then
     local kind, theirs = head(KEYS[8])
     local _, ours = head(KEYS[7])
-    if known == string.sub(ARGV[5], 33) then
+    if known == names(ARGV[5]) then
       outlive(KEYS[8])
     elseif kind == 'hge' and theirs > ours then
       -- A response that did not vary and was granted later: the record must not send its readers to an older one.

@@ -1,0 +1,39 @@
+package core
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/herdgate/herdgate/internal/entry"
+)
+
+// A RedisOption changes how responses are kept in Redis; see Redis.
+type RedisOption func(*redisOption) error
+
+// minKey is the least length of a key for SignEntries, in bytes.
+const minKey = 16
+
+// SignEntries is for a Redis that others can write to: responses, and the records of what they vary on, are signed (HMAC-SHA256)
+// together with the place where they belong, and what has no valid signature for its place is a miss, before anything else
+// of it is looked at. All keys are accepted, the first one signs, so a key is rotated in three deployments: the new one second, then
+// first, then alone. Each has at least 16 bytes; 32 random ones are right. The keys are the whole fleet's.
+//
+// It does not keep anybody from reading, deleting, or putting back an older response of the same place for as long as that
+// response says it is fresh; nor from taking locks. Default: no signature, and who can write to Redis decides what is served.
+func SignEntries(keys ...[]byte) RedisOption {
+	return func(o *redisOption) error {
+		if len(keys) == 0 {
+			return errors.New("herdgate: SignEntries(): give it a key, or leave it out")
+		}
+		s := &entry.Signer{}
+		for i, key := range keys {
+			if len(key) < minKey {
+				return fmt.Errorf("herdgate: SignEntries: key %d has %d bytes: use at least %d, from a random source", i+1, len(key), minKey)
+			}
+			s.Keys = append(s.Keys, bytes.Clone(key))
+		}
+		o.signer = s
+		return nil
+	}
+}
