@@ -27,7 +27,9 @@ func (r resource) body() string {
 	return strings.Repeat(r.target+" "+r.lang+"\n", 5+len(r.target)*7)
 }
 
-func (r resource) ask(s *site) answer { return s.ask("GET", r.target, "", "Host: shop.example", "X-Lang: "+r.lang) }
+func (r resource) ask(s *site) answer {
+	return s.ask("GET", r.target, "", "Host: shop.example", "X-Lang: "+r.lang)
+}
 
 // serveResource is the handler behind the mutated entries. What begins with /v varies.
 func serveResource(c Call) error {
