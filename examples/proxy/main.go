@@ -134,7 +134,7 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	if s.maxBody != 0 {
 		s.routeOptions = append(s.routeOptions, core.MaxBody(s.maxBody))
 	}
-	s.routeOptions = append(s.routeOptions, core.Name("proxy"))
+	s.routeOptions = append(s.routeOptions, core.Name("proxy"), core.Targeted("CDN-Cache-Control"))
 	errs = append(errs, core.Check(s.routeOptions...))
 	return s, errors.Join(errs...)
 }

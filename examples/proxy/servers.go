@@ -90,7 +90,7 @@ func httpServer(h http.Handler) server {
 // webDAV and others, which Fiber has to know to route them (IANA's registry of methods).
 var otherMethods = []string{"ACL", "BASELINE-CONTROL", "BIND", "CHECKIN", "CHECKOUT", "COPY", "LABEL", "LINK", "LOCK", "MERGE", "MKACTIVITY",
 	"MKCALENDAR", "MKCOL", "MKREDIRECTREF", "MKWORKSPACE", "MOVE", "ORDERPATCH", "PROPFIND", "PROPPATCH", "PURGE", "QUERY", "REBIND",
-	"REPORT", "SEARCH", "UNBIND", "UNCHECKOUT", "UNLINK", "UNLOCK", "UPDATE", "UPDATEREDIRECTREF", "VERSION-CONTROL"}
+	"REPORT", "SEARCH", "M-SEARCH", "UNBIND", "UNCHECKOUT", "UNLINK", "UNLOCK", "UPDATE", "UPDATEREDIRECTREF", "VERSION-CONTROL"}
 
 func onFiber(gate *core.Gate, f *forwarder, opts []core.RouteOption) server {
 	app := fiber.New(fiber.Config{
