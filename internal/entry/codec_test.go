@@ -230,9 +230,9 @@ func TestDecodeAllocatesLittle(t *testing.T) {
 	for name, metadata := range map[string][]byte{
 		"key":                   slices.Concat(numbers, large),
 		"key, overflowing":      slices.Concat(numbers, huge),
-		"vary names":            slices.Concat(numbers, []byte{0, 0}, large),
-		"header fields":         slices.Concat(numbers, []byte{0, 0, 0}, large),
-		"header fields, padded": slices.Concat(numbers, []byte{0, 0, 0}, binary.AppendUvarint(nil, 40_000), make([]byte, 100_000)),
+		"vary names":            slices.Concat(numbers, []byte{0, 0, 0}, large),
+		"header fields":         slices.Concat(numbers, []byte{0, 0, 0, 0}, large),
+		"header fields, padded": slices.Concat(numbers, []byte{0, 0, 0, 0}, binary.AppendUvarint(nil, 40_000), make([]byte, 100_000)),
 		"number without end":    bytes.Repeat([]byte{0xff}, 100),
 	} {
 		t.Run(name, func(t *testing.T) {
