@@ -20,7 +20,7 @@ func TestUnreadableEntryIsComputed(t *testing.T) {
 	b := processOn(t, server.Client(func(o *redis.Options) { o.Addr = proxy.Addr }), ns)
 	var stored, alone origin
 	get("/", stored.answers(0, "stored")).send(a.serve).want(t, RoleWinner, "stored")
-	proxy.DropReplies(-1, redistest.Command("get"))
+	proxy.DropReplies(-1, redistest.Command("getrange"))
 	entered, goOn := make(chan struct{}), make(chan struct{})
 	handler := alone.handles(func(_ context.Context, p *page) {
 		entered <- struct{}{}
