@@ -69,7 +69,7 @@ func (b *breaker) init(name, kind string, prompt bool, ask func(context.Context,
 const probed = ":probe"
 
 func askRead(ctx context.Context, c redisClient, key string) error {
-	return c.Get(ctx, key+probed).Err()
+	return c.GetRange(ctx, key+probed, 0, 0).Err()
 }
 
 // askStore stores nothing, for a moment.

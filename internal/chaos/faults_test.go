@@ -57,7 +57,7 @@ func networks() []*fault {
 			w.every(50*time.Millisecond, func() { w.all((*redistest.Proxy).ResetAll) })
 		}},
 		{group: g, name: "connection refused", off: pass, on: func(w *world) { w.all((*redistest.Proxy).Refuse) }},
-		lost("GET", "get", "mget"),
+		lost("GET", "get", "getrange"),
 		lost("SET", "set"),
 		lost("scripts", "evalsha", "eval"),
 		lost("HELLO", "hello"),
@@ -152,7 +152,7 @@ func replies() []*fault {
 		}},
 		says("EXECABORT Transaction discarded", true, "set", "evalsha", "eval"),
 		{group: g, name: "READONLY", hits: true, on: do("REPLICAOF 127.0.0.1 1"), off: do("REPLICAOF NO ONE")},
-		says("LOADING Redis is loading the dataset in memory", false, "get", "mget", "set", "evalsha", "eval"),
+		says("LOADING Redis is loading the dataset in memory", false, "get", "getrange", "set", "evalsha", "eval"),
 		{group: g, name: "MASTERDOWN", on: do("CONFIG SET replica-serve-stale-data no", "REPLICAOF 127.0.0.1 1"), off: do("REPLICAOF NO ONE")},
 		says("TRYAGAIN Multiple keys request during rehashing of slot", true, "evalsha", "eval"),
 	}
