@@ -28,7 +28,7 @@ func main() {
 	var only, phases string
 	quick := flag.Bool("quick", false, "a smoke test: one short round of everything")
 	flag.IntVar(&c.rounds, "rounds", 5, "`rounds`, of which medians are taken")
-	flag.DurationVar(&c.slice, "slice", 700*time.Millisecond, "how long each contestant is under load in a round")
+	flag.DurationVar(&c.slice, "slice", 500*time.Millisecond, "how long each contestant is under load in a round")
 	flag.StringVar(&c.redis, "redis", "", "`address` of a Redis that nobody else uses (default: an own redis-server)")
 	flag.StringVar(&only, "only", "", "contestants whose name matches `regexp`, and the floors")
 	flag.StringVar(&phases, "phases", "hits,allocations,waiters,herd", "what to measure")
