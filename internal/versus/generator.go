@@ -93,6 +93,26 @@ func (c *connections) each(some []*connection, raw []byte, got func(*connection,
 	})
 }
 
+// every sends each of the requests once, on whatever connection is free.
+func (c *connections) every(requests [][]byte) error {
+	n := min(len(c.all), len(requests))
+	for i, conn := range c.all[:n] {
+		if err := conn.send(requests[i]); err != nil {
+			return err
+		}
+	}
+	requests, waiting := requests[n:], n
+	return c.receive(func(conn *connection, _ time.Time) (bool, error) {
+		if len(requests) > 0 {
+			next := requests[0]
+			requests = requests[1:]
+			return true, conn.send(next)
+		}
+		waiting--
+		return waiting > 0, nil
+	})
+}
+
 // load keeps all connections busy for a while. next returns the request to send. It returns how long each response took.
 func (c *connections) load(span time.Duration, next func() []byte) (took []time.Duration, err error) {
 	took = make([]time.Duration, 0, 1<<16)

@@ -133,10 +133,8 @@ func shut(running []*process, pools []*connections) {
 
 // fill asks for everything once, and for the hot key until it is warm.
 func fill(pool *connections, w workload) error {
-	for _, raw := range w.requests() {
-		if err := pool.each(pool.all[:1], raw, nil); err != nil {
-			return err
-		}
+	if err := pool.every(w.requests()); err != nil {
+		return err
 	}
 	_, err := pool.load(20*time.Millisecond, w.order())
 	return err

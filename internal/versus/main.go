@@ -14,9 +14,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -82,6 +84,13 @@ func run(c config) error {
 		return err
 	}
 	defer server.close()
+	stopped := make(chan os.Signal, 1)
+	signal.Notify(stopped, os.Interrupt, syscall.SIGTERM)
+	go func() { // the servers end with our end of their pipes, Redis does not
+		<-stopped
+		server.close()
+		os.Exit(1)
+	}()
 	r := report{config: c, machine: describe(server)}
 	for _, phase := range []struct {
 		name string
