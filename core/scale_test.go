@@ -60,15 +60,15 @@ func (m *member) announcements(deliver func(loc string, why result)) { m.deliver
 func (m *member) read(ctx context.Context, loc string) (stored, error) {
 	return m.reads.do(ctx, loc, func(ctx context.Context, loc string) (stored, error) {
 		m.gets.Add(1)
-		time.Sleep(scaleTrip / 2)
-		defer time.Sleep(scaleTrip / 2)
+		pause(scaleTrip / 2)
+		defer pause(scaleTrip / 2)
 		return m.memory.read(ctx, loc)
 	})
 }
 
 func (m *member) acquire(ctx context.Context, q query) (answer, error) {
-	time.Sleep(scaleTrip / 2)
-	defer time.Sleep(scaleTrip / 2)
+	pause(scaleTrip / 2)
+	defer pause(scaleTrip / 2)
 	found, err := m.memory.acquire(ctx, q)
 	switch found.state {
 	case stateHeld:
@@ -100,8 +100,8 @@ func (c *member) enter(q query) int64 {
 }
 
 func (m *member) finish(ctx context.Context, l lease, c completion) (verdict, error) {
-	time.Sleep(scaleTrip / 2)
-	defer time.Sleep(scaleTrip / 2)
+	pause(scaleTrip / 2)
+	defer pause(scaleTrip / 2)
 	v, err := m.memory.finish(ctx, l, c)
 	m.scripts.Add(m.costs.stored)
 	m.mu.Lock()
@@ -139,10 +139,10 @@ func assemble(t *testing.T, c costs, n int, opts ...GateOption) (*crowd, []host.
 // ask sends a request after a while.
 func (c *crowd) ask(wg *sync.WaitGroup, serve host.Middleware, target string, after time.Duration) {
 	wg.Go(func() {
-		time.Sleep(after)
+		pause(after)
 		v := get(target, func(_ context.Context, p *page) {
 			c.computations.Add(1)
-			time.Sleep(scaleWork)
+			pause(scaleWork)
 			p.write(200, "page")
 		})
 		v.app = serve
@@ -199,7 +199,7 @@ func expire(t *testing.T, c costs, processes int, rate float64, cold bool) (e ex
 		if !cold {
 			crowd.ask(&wg, fleet[0], "/", 0)
 			wg.Wait()
-			time.Sleep(scaleFresh)
+			pause(scaleFresh)
 		}
 		was := expiry{crowd.computations.Load(), crowd.gets.Load(), crowd.scripts.Load(), crowd.published.Load()}
 		for _, serve := range fleet {
@@ -209,7 +209,7 @@ func expire(t *testing.T, c costs, processes int, rate float64, cold bool) (e ex
 			}
 		}
 		wg.Wait()
-		time.Sleep(time.Second)
+		pause(time.Second)
 		e = expiry{crowd.computations.Load() - was.computations, crowd.gets.Load() - was.gets, crowd.scripts.Load() - was.scripts, crowd.published.Load() - was.published}
 	})
 	return e

@@ -131,19 +131,19 @@ func TestTierCopies(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, tier *tier, s *source){
 		"live for maxAge": func(t *testing.T, tier *tier, s *source) {
 			read(t, tier, s, at(1))
-			time.Sleep(900 * time.Millisecond)
+			pause(900 * time.Millisecond)
 			if read(t, tier, s, at(1)) {
 				t.Error("read again within maxAge")
 			}
-			time.Sleep(200 * time.Millisecond)
+			pause(200 * time.Millisecond)
 			if !read(t, tier, s, at(1)) {
 				t.Error("older than maxAge")
 			}
 		},
 		"begin with their read": func(t *testing.T, tier *tier, s *source) {
-			s.during = func() { time.Sleep(900 * time.Millisecond) }
+			s.during = func() { pause(900 * time.Millisecond) }
 			read(t, tier, s, at(1))
-			time.Sleep(200 * time.Millisecond)
+			pause(200 * time.Millisecond)
 			if !read(t, tier, s, at(1)) {
 				t.Error("its age was counted from the answer")
 			}
@@ -151,15 +151,15 @@ func TestTierCopies(t *testing.T) {
 		"are not stale": func(t *testing.T, tier *tier, s *source) {
 			tier.maxAge = time.Hour
 			read(t, tier, s, at(1))
-			time.Sleep(10 * time.Second)
+			pause(10 * time.Second)
 			if !read(t, tier, s, at(1)) {
 				t.Error("a stale copy")
 			}
 		},
 		"end with an invalidation during their read": func(t *testing.T, tier *tier, s *source) {
-			s.during = func() { time.Sleep(time.Millisecond); tier.drop(at(1).base) }
+			s.during = func() { pause(time.Millisecond); tier.drop(at(1).base) }
 			read(t, tier, s, at(1))
-			time.Sleep(time.Millisecond)
+			pause(time.Millisecond)
 			if s.during = nil; !read(t, tier, s, at(1)) {
 				t.Error("what was read before the invalidation was kept")
 			}
@@ -186,9 +186,9 @@ func TestTierCopies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				time.Sleep(time.Second) // a tier begins with nothing
+				pause(time.Second) // a tier begins with nothing
 				tier := newTier(64<<10, time.Second)
-				time.Sleep(time.Millisecond)
+				pause(time.Millisecond)
 				test(t, tier, &source{})
 			})
 		})
