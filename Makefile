@@ -12,6 +12,7 @@ BENCHTIME ?= 1s
 COUNT     ?= 1
 SUITE     ?=
 RECORD    ?=
+VERSUS    ?= -out ../../docs/benchmarks.md
 
 # The linter is pinned: a new release must not turn a good commit red.
 LINT_VERSION := 2.12.2
@@ -25,7 +26,7 @@ LINT_CACHE   := $(TOOLS)/lint-$(shell printf %s '$(CURDIR)' | cksum | cut -d ' '
 NEWEST := github.com/redis/go-redis/v9 github.com/gin-gonic/gin github.com/labstack/echo/v4 \
 	github.com/gofiber/fiber/v2 github.com/go-chi/chi/v5
 
-.PHONY: help deps test lint fmt bench fuzz chaos conformance golden newest
+.PHONY: help deps test lint fmt bench versus fuzz chaos conformance golden newest
 
 # Each target's help is the block of ## lines right above it.
 ## help: this list
@@ -78,6 +79,11 @@ fmt:
 ## BENCHTIME=1x to see that they work)
 bench: deps
 	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -count $(COUNT) $(PKG)
+
+## versus: side by side with other caches and with the floor, on one Redis; writes docs/benchmarks.md. About
+## ten minutes on a machine that does nothing else (VERSUS=-quick: does it work?)
+versus: deps
+	cd internal/versus && go vet ./... && go run . $(VERSUS)
 
 ## fuzz: each fuzz test for FUZZTIME, 10s by default; a crash stays behind as a seed in testdata
 fuzz:

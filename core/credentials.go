@@ -66,7 +66,7 @@ func (m *middleware) uncovered(x host.Exchange) rfc9111.Credentials {
 		found = rfc9111.OtherCredentials
 	}
 	for _, name := range m.gate.credentials {
-		if len(x.Values(name)) == 0 || covered(m.cfg, name) {
+		if covered(m.cfg, name) || len(x.Values(name)) == 0 {
 			continue
 		}
 		if name == "Authorization" && found == rfc9111.NoCredentials {

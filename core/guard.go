@@ -28,9 +28,16 @@ var errNotAsked = errors.New("herdgate: Redis was not asked, because it did not 
 // one of a bounded number of goroutines. Each node has its breakers.
 type guarded struct {
 	redisClient
+	subscriber interface {
+		Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+	}
 	nodeOf func(ctx context.Context, key string) *node // does no I/O
 	learn  func(ctx context.Context)                   // comes before each call, and may take its time; nil: nothing to learn
 	again  bool                                        // a call whose connection broke is made once more
+}
+
+func (c *guarded) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
+	return c.subscriber.Subscribe(ctx, channels...)
 }
 
 func (c *guarded) Get(ctx context.Context, key string) *redis.StringCmd {

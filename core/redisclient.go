@@ -76,7 +76,8 @@ func bounded(c redis.UniversalClient, t *troubles) (client *guarded, nodes func(
 			name = "primary"
 		}
 		only := newNode(name, prompt(own), t)
-		return &guarded{redisClient: direct{shared}, again: again, nodeOf: func(context.Context, string) *node { return only }},
+		// Not shared.Subscribe: in go-redis 9.16 and 9.17 that panics, on a goroutine of ours (redis/go-redis#3662).
+		return &guarded{redisClient: direct{shared}, subscriber: c, again: again, nodeOf: func(context.Context, string) *node { return only }},
 			func() []*node { return []*node{only} }, none, nil
 	case *redis.ClusterClient:
 		if c == nil {
@@ -94,7 +95,7 @@ func bounded(c redis.UniversalClient, t *troubles) (client *guarded, nodes func(
 			Dialer: opts.Dialer, TLSConfig: opts.TLSConfig, OnConnect: opts.OnConnect,
 			CredentialsProvider: opts.CredentialsProvider, CredentialsProviderContext: opts.CredentialsProviderContext,
 		}), t)
-		return &guarded{redisClient: direct{private}, again: again, nodeOf: known.of, learn: known.learn}, known.all, private.Close, nil
+		return &guarded{redisClient: direct{private}, subscriber: private, again: again, nodeOf: known.of, learn: known.learn}, known.all, private.Close, nil
 	default:
 		return nil, nil, none, fmt.Errorf("%w (%T): use *redis.Client (NewClient, NewFailoverClient) or *redis.ClusterClient", errUnboundable, c)
 	}

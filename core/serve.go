@@ -62,10 +62,7 @@ func (m *middleware) serve(x host.Exchange) {
 		return
 	}
 
-	deadline := time.Now().Add(m.cfg.WaitFor)
-	if d, ok := x.Context().Deadline(); ok && d.Before(deadline) {
-		deadline = d
-	}
+	var deadline time.Time // once there is something to wait for
 	for turn := range maxTurns {
 		if turn > 0 && time.Now().After(deadline) {
 			break
@@ -109,6 +106,9 @@ func (m *middleware) serve(x host.Exchange) {
 		}
 
 		// Nothing to serve: take part in computing it.
+		if turn == 0 {
+			deadline = m.deadline(rq)
+		}
 		s := m.newSeat(rq, copied, deadline)
 		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - rq.blocked}, s)
 		switch t.kind {
@@ -256,12 +256,12 @@ func (g *Gate) computing(p place) bool {
 // look reads what is stored for a request: one GET, or two if this process did not know yet what the key varies on.
 func (g *Gate) look(rq *request) (place, stored, error) {
 	p := g.placeOf(rq)
-	if rq.blocked > readBudget {
-		return p, stored{}, errNotAsked // it has waited for Redis long enough
-	}
-	defer func(began time.Time) { rq.blocked += time.Since(began) }(time.Now())
 	for range 2 {
-		got, err := g.tier.read(rq.x.Context(), g.backend, p)
+		got, copied := g.tier.copyAt(p, g.backend.now)
+		var err error
+		if !copied {
+			got, err = g.read(rq, p)
+		}
 		if e := got.entry; e != nil && (e.Key != rq.key || e.VaryKey != p.vary && slices.Equal(e.Vary, p.names)) {
 			g.count(causeCorrupt) // somebody moved it here
 			got.entry = nil
@@ -273,6 +273,22 @@ func (g *Gate) look(rq *request) (place, stored, error) {
 		p = rq.place(got.record.Names)
 	}
 	return p, stored{}, nil
+}
+
+// read asks the backend, unless the request has waited for it long enough.
+func (g *Gate) read(rq *request, p place) (stored, error) {
+	if rq.blocked > readBudget {
+		return stored{}, errNotAsked
+	}
+	began := time.Now()
+	defer func() { rq.blocked += time.Since(began) }()
+	loc := p.loc()
+	g.tier.listens()
+	got, err := g.backend.read(rq.x.Context(), loc)
+	if err == nil {
+		g.tier.keep(loc, got, began, g.backend.now)
+	}
+	return got, err
 }
 
 // usable returns e if it may answer the request in principle, whatever its age: it was stored for this very key and
@@ -344,6 +360,15 @@ func (rq *request) neverLeads() string {
 		return "head"
 	}
 	return ""
+}
+
+// deadline is when a request that has just found nothing to serve ends its wait. What it took to find that out is part of it.
+func (m *middleware) deadline(rq *request) time.Time {
+	deadline := time.Now().Add(m.cfg.WaitFor - rq.blocked)
+	if d, ok := rq.x.Context().Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	return deadline
 }
 
 // newSeat makes the request's seat in a flight. A request with credentials that the route does not cover

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -68,22 +67,28 @@ func newTier(bytes int64, maxAge time.Duration) *tier {
 	return t
 }
 
-// read returns what is at a place: a copy, if one is fresh, else what b has.
-func (t *tier) read(ctx context.Context, b backend, p place) (stored, error) {
-	loc := p.loc()
+// copyAt returns the copy of what is at a place, if there is a fresh one. now is the fleet's time.
+func (t *tier) copyAt(p place, now func() int64) (stored, bool) {
 	if t == nil {
-		return b.read(ctx, loc)
+		return stored{}, false
 	}
-	now := int64(time.Since(t.start))
-	if c, ok := t.copies.GetIfPresent(loc); ok && t.counts(c, p.base, now) && c.entry.FreshAt(b.now()) > 0 {
-		return c.stored, nil
+	c, ok := t.copies.GetIfPresent(p.loc())
+	ok = ok && t.counts(c, p.base, int64(time.Since(t.start))) && c.entry.FreshAt(now()) > 0
+	return c.stored, ok
+}
+
+// listens makes sure that invalidations are heard of. It comes before a read whose result is to be kept.
+func (t *tier) listens() {
+	if t != nil {
+		t.listen()
 	}
-	t.listen()
-	got, err := b.read(ctx, loc)
-	if err == nil && got.entry != nil && got.entry.FreshAt(b.now()) > 0 {
-		t.copies.Set(loc, tierCopy{stored: got, read: now})
+}
+
+// keep takes a copy of what a read that began at a given time brought.
+func (t *tier) keep(loc string, got stored, began time.Time, now func() int64) {
+	if t != nil && got.entry != nil && got.entry.FreshAt(now()) > 0 {
+		t.copies.Set(loc, tierCopy{stored: got, read: int64(began.Sub(t.start))})
 	}
-	return got, err
 }
 
 func (t *tier) counts(c tierCopy, base string, now int64) bool {

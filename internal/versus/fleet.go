@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// process is a server that runs one contestant.
+type process struct {
+	ready
+	contestant contestant
+	cmd        *exec.Cmd
+	stdin      io.Closer
+}
+
+// start starts n processes of a contestant, which share what they keep in Redis.
+func start(c contestant, redis string, n int, work time.Duration) (fleet []*process, err error) {
+	o, err := json.Marshal(orders{Contestant: c.name(), Redis: redis, Namespace: "versus-" + rand.Text()[:8], Work: work})
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	for range n {
+		cmd := exec.Command(self)
+		cmd.Env = append(os.Environ(), childEnv+"="+string(o))
+		cmd.Stderr = os.Stderr
+		stdin, err1 := cmd.StdinPipe()
+		stdout, err2 := cmd.StdoutPipe()
+		if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+			stop(fleet)
+			return nil, err
+		}
+		fleet = append(fleet, &process{contestant: c, cmd: cmd, stdin: stdin})
+		if err := json.NewDecoder(bufio.NewReader(stdout)).Decode(&fleet[len(fleet)-1].ready); err != nil {
+			stop(fleet)
+			return nil, fmt.Errorf("%s did not start: %w", c.name(), err)
+		}
+	}
+	return fleet, nil
+}
+
+func stop(fleet []*process) {
+	for _, p := range fleet {
+		_ = p.stdin.Close()
+	}
+	for _, p := range fleet {
+		_ = p.cmd.Wait()
+	}
+}
+
+func (p *process) counters(query string) (c counters, err error) {
+	resp, err := http.Get("http://" + p.Admin + "/counters" + query)
+	if err != nil {
+		return c, err
+	}
+	defer resp.Body.Close()
+	return c, json.NewDecoder(resp.Body).Decode(&c)
+}
+
+// profile writes a CPU profile of the next second to a file.
+func (p *process) profile(name string) error {
+	resp, err := http.Get("http://" + p.Admin + "/debug/pprof/profile?seconds=1")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, resp.Body)
+	return errors.Join(err, f.Close())
+}
