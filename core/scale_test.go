@@ -82,21 +82,21 @@ func (m *member) acquire(ctx context.Context, q query) (answer, error) {
 }
 
 // enter enters a process among those who wait, and returns what an answer of "held" cost.
-func (c *member) enter(q query) int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at := c.waiting[q.loc()]
+func (m *member) enter(q query) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := m.waiting[q.loc()]
 	switch {
 	case !q.waits:
-		return c.costs.held
-	case at[c]:
-		return c.costs.heldAgain
+		return m.costs.held
+	case at[m]:
+		return m.costs.heldAgain
 	case at == nil:
 		at = make(map[*member]bool)
-		c.waiting[q.loc()] = at
+		m.waiting[q.loc()] = at
 	}
-	at[c] = true
-	return c.costs.heldWaiting
+	at[m] = true
+	return m.costs.heldWaiting
 }
 
 func (m *member) finish(ctx context.Context, l lease, c completion) (verdict, error) {
@@ -118,17 +118,12 @@ func (m *member) finish(ctx context.Context, l lease, c completion) (verdict, er
 // assemble makes the processes of a fleet.
 func assemble(t *testing.T, c costs, n int, opts ...GateOption) (*crowd, []host.Middleware) {
 	t.Helper()
-	shared := &crowd{
-		memory:  &memory{start: time.Now(), keys: make(map[string]*memoryKey), deliver: func(string, result) {}},
-		costs:   c,
-		waiting: make(map[string]map[*member]bool),
-	}
 	backend, err := (memoryOption{64 << 20}).open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared.memory = backend.(*memory)
-	shared.memory.announcements(func(string, result) {})
+	backend.announcements(func(string, result) {})
+	shared := &crowd{memory: backend.(*memory), costs: c, waiting: make(map[string]map[*member]bool)}
 	fleet := make([]host.Middleware, n)
 	for i := range fleet {
 		fleet[i] = gateOn(t, shared, opts...).Mount(FreshFor(scaleFresh), WaitFor(10*time.Second))

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/herdgate/herdgate/core"
 )
 
 // childEnv holds the orders of a server process: the program starts itself again with it.
@@ -37,6 +39,7 @@ type counters struct {
 	Mallocs      uint64
 	CPU          time.Duration // of the process, so far
 	InUse        uint64        // heap and stacks, in bytes; after a collection
+	Gate         core.Stats    // of herdgate
 }
 
 func serve(raw string) error {
@@ -98,6 +101,9 @@ func listen(app application, computations *atomic.Int64) error {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		c.Mallocs, c.InUse = m.Mallocs, m.HeapAlloc+m.StackInuse
+		if g := opened.Load(); g != nil {
+			c.Gate = g.Stats()
+		}
 		_ = json.NewEncoder(w).Encode(c)
 	})
 	failed := make(chan error, 2)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	ginv8 "github.com/chenyahui/gin-cache"
@@ -63,7 +64,8 @@ const entriesLive = time.Hour
 func (e environment) client() *redis.Client { return redis.NewClient(&redis.Options{Addr: e.redis}) }
 
 // gate makes the gate of a herdgate contestant.
-func (e environment) gate(cache string) (*core.Gate, error) {
+func (e environment) gate(cache string) (g *core.Gate, err error) {
+	defer func() { opened.Store(g) }()
 	quiet := core.Logger(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	switch cache {
 	case gateMemory:
@@ -73,6 +75,9 @@ func (e environment) gate(cache string) (*core.Gate, error) {
 	}
 	return core.New(core.Redis(e.client(), e.namespace), quiet)
 }
+
+// opened is the gate of this process, nil if there is none.
+var opened atomic.Pointer[core.Gate]
 
 var routeOptions = []core.RouteOption{core.FreshFor(entriesLive), core.Public()}
 

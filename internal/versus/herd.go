@@ -122,10 +122,23 @@ func (h herd) once(pool *connections, fleet []*process, s *redisServer, raw []by
 	if err != nil {
 		return got, err
 	}
+	if x := fleet[0].contestant; x.cache == gateRedis && now-computations > 1 {
+		why(fleet, now-computations)
+	}
 	slices.Sort(took)
 	got.computations, got.commands = float64(now-computations), float64(executed-commands)
 	got.p50, got.p99, got.max = took[len(took)/2], took[len(took)*99/100], took[len(took)-1]
 	return got, nil
+}
+
+// why says why a herd cost more than one computation, so far as the gates know.
+func why(fleet []*process, n int64) {
+	progress("  %d computations; since they started:", n)
+	for _, p := range fleet {
+		if c, err := p.counters(""); err == nil {
+			progress("  process %d: %v, events %v", p.cmd.Process.Pid, c.Gate.Computations, c.Gate.Events)
+		}
+	}
 }
 
 func computed(fleet []*process) (n int64, err error) {
