@@ -699,7 +699,7 @@ func TestModelBites(t *testing.T) {
 		"finish does not check the generation": {
 			finishScript, finishSource, "or outdated()", "or nil", "", false},
 		"invalidate leaves the generation": {
-			invalidateScript, invalidateSource, "redis.call('DEL', KEYS[2], KEYS[1] .. ':gen')", "redis.call('DEL', KEYS[2])", "resurrection", false},
+			invalidateScript, invalidateSource, "redis.call('DEL', KEYS[2], KEYS[1] .. ':gen')", "redis.call('DEL', KEYS[2])", "", false},
 		"a generation without a TTL": {
 			acquireScript, acquireSource, "SET', KEYS[9], token, 'NX', 'PX', ARGV[3])", "SET', KEYS[9], token, 'NX')", "TTL", false},
 		"a vary record replaces a later entry": {
