@@ -47,10 +47,11 @@ func serveResource(c Call) error {
 // check fails unless the answer is the handler's own.
 func (r resource) check(t *testing.T, got answer, what string) {
 	t.Helper()
+	own := r
 	if !strings.HasPrefix(r.target, "/v") {
-		r.lang = ""
+		own.lang = ""
 	}
-	if got.status != http.StatusOK || got.body != r.body() || got.header.Get("Etag") != fmt.Sprintf("%q", r.target+r.lang) ||
+	if got.status != http.StatusOK || got.body != own.body() || got.header.Get("Etag") != fmt.Sprintf("%q", own.target+own.lang) ||
 		got.header.Get("Content-Type") != "text/plain" {
 		t.Errorf("%s %s after %s: %d %q\n%.200q", r.target, r.lang, what, got.status, got.header, got.body)
 	}

@@ -30,14 +30,14 @@ func ParseRequest(cacheControl, pragma []string) (r Request) {
 			element, line = cutElement(line)
 			name, argument, has, ok := parseDirective(strings.Trim(element, " \t"))
 			if ok {
-				r.apply(strings.ToLower(name), argument, has)
+				apply(&r, strings.ToLower(name), argument, has)
 			}
 		}
 	}
 	return r
 }
 
-func (r *Request) apply(name, argument string, has bool) {
+func apply(r *Request, name, argument string, has bool) {
 	switch name {
 	case "no-store": // 5.2.1.5
 		r.NoStore = true
