@@ -123,6 +123,13 @@ func (f *flight) take(s *seat) bool {
 	return true
 }
 
+// taken is how many requests have a seat.
+func (f *flight) taken() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seats.Len()
+}
+
 // leave gives a seat up. If the flight had just told it something, leave returns that: whoever was
 // elected must compute or hand the grant back.
 func (f *flight) leave(s *seat) (last tidings, told bool) {

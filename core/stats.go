@@ -26,7 +26,10 @@ type Stats struct {
 // Stats returns a snapshot. It is cheap enough to be called for every scrape.
 func (g *Gate) Stats() Stats {
 	g.mu.Lock()
-	flights := len(g.flights)
+	flights, waiting := len(g.flights), 0
+	for _, f := range g.flights {
+		waiting += f.taken()
+	}
 	g.mu.Unlock()
 	var breakers []Breaker
 	if g.backend != nil {
@@ -37,7 +40,7 @@ func (g *Gate) Stats() Stats {
 		Outcomes:     g.stats.outcomes.snapshot(),
 		Computations: g.stats.computations.snapshot(),
 		Events:       g.stats.events.snapshot(),
-		Waiting:      g.waiting.Load(),
+		Waiting:      int64(waiting),
 		Flights:      flights,
 	}
 }
