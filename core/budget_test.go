@@ -115,7 +115,7 @@ func TestBudget(t *testing.T) {
 					}
 				}
 				// Each client of this test has two goroutines, its flight one.
-				if bound := was + 3*clients + 4*(callSlots+probeSlots); most > bound {
+				if bound := was + 3*clients + 2*len(p.gate.Stats().Breakers)*(callSlots+probeSlots); most > bound {
 					t.Errorf("%d goroutines, want at most %d", most, bound)
 				}
 				for _, b := range p.gate.Stats().Breakers {
