@@ -108,6 +108,9 @@ func (f *fault) run(t *testing.T, host conformance.Host, r *row) {
 	if r.ours > 0 {
 		t.Logf("degraded: %v", l.why)
 	}
+	if *all && f.hits && f.shape != cluster && l.hits[late] < l.kept[late]/2 { // the short form asks too few
+		t.Errorf("%d hits in %d requests, though Redis reads", l.hits[late], l.kept[late])
+	}
 	for i, gate := range w.gates {
 		for _, b := range gate.Stats().Breakers {
 			if b.State != "closed" && f.shape == single {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,8 @@ type load struct {
 	took    [phases][]time.Duration
 	cold    [phases][]string
 	answers int
+	kept    [phases]int    // requests for kept keys
+	hits    [phases]int    // and how many of them were hits
 	why     map[string]int // what degraded answers said
 	wrong   []string
 	own5xx  int
@@ -92,14 +95,20 @@ func (l *load) pause(d time.Duration) bool {
 
 func (l *load) ask(process int, target string) {
 	phase := l.phase.Load()
-	l.note(phase, l.w.get(context.Background(), process, target))
+	l.note(phase, target, l.w.get(context.Background(), process, target))
 }
 
-func (l *load) note(phase int32, a answer) {
+func (l *load) note(phase int32, target string, a answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answers++
 	l.took[phase] = append(l.took[phase], a.took)
+	if strings.HasPrefix(target, "/kept") {
+		l.kept[phase]++
+		if strings.HasPrefix(a.status, "herdgate; hit") {
+			l.hits[phase]++
+		}
+	}
 	switch {
 	case a.wrong != "":
 		l.wrong = append(l.wrong, a.wrong)
