@@ -1,0 +1,139 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/herdgate/herdgate/internal/entry"
+)
+
+// A herd that looks for one location is one GET for those who came before it was sent and one for the others. Nobody
+// gets a copy from a GET that was sent before it asked: what it brings may have been invalidated since.
+func TestReadsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r reads
+		var sent atomic.Int64
+		read := func(context.Context, string) (stored, error) {
+			n := sent.Add(1)
+			time.Sleep(10 * time.Millisecond)
+			return stored{record: &entry.Record{Names: []string{strconv.FormatInt(n, 10)}}}, nil
+		}
+		var all sync.WaitGroup
+		for i := range 300 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i%30) * time.Millisecond)
+				before := sent.Load()
+				got, err := r.do(t.Context(), "loc", read)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n, _ := strconv.ParseInt(got.record.Names[0], 10, 64); n <= before {
+					t.Errorf("got what GET %d brought, %d were sent already", n, before)
+				}
+			})
+		}
+		all.Wait()
+		if n := sent.Load(); n > 6 { // every 10 ms, and none for nobody
+			t.Errorf("%d GETs", n)
+		}
+		if len(r.now) != 0 {
+			t.Errorf("%d reads are left", len(r.now))
+		}
+	})
+}
+
+// Until the GET is sent, everybody comes aboard.
+func TestReadsAreSharedUntilSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := &sharedRead{}
+		r := reads{now: map[string]*sharedRead{"loc": first}}
+		never := func(context.Context, string) (stored, error) {
+			t.Error("a GET of its own")
+			return stored{}, nil
+		}
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if got, err := r.do(t.Context(), "loc", never); err != nil || got.entry == nil {
+					t.Errorf("%v, %v", got, err)
+				}
+			})
+		}
+		all.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := r.do(ctx, "loc", never); !errors.Is(err, context.Canceled) {
+				t.Errorf("its client had left: %v", err)
+			}
+		})
+		synctest.Wait()
+		r.lead(t.Context(), "loc", first, func(context.Context, string) (stored, error) {
+			return stored{entry: &entry.Entry{}}, nil
+		})
+		all.Wait()
+	})
+}
+
+// Who has waited for one GET in vain does not wait for a second. The one after that is asked again.
+func TestFailedReadIsInherited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r reads
+		var sent atomic.Int64
+		read := func(ctx context.Context, _ string) (stored, error) {
+			sent.Add(1)
+			<-ctx.Done()
+			return stored{}, ctx.Err()
+		}
+		var all sync.WaitGroup
+		ask := func() {
+			began := time.Now()
+			if _, err := r.do(t.Context(), "loc", read); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			if waited := time.Since(began); waited > readBudget {
+				t.Errorf("waited %v for a budget of %v", waited, readBudget)
+			}
+		}
+		all.Go(ask)
+		time.Sleep(readBudget / 2)
+		for range 10 {
+			all.Go(ask)
+		}
+		all.Wait()
+		if n := sent.Load(); n != 1 {
+			t.Errorf("%d GETs", n)
+		}
+		ask()
+		if n := sent.Load(); n != 2 {
+			t.Errorf("%d GETs after one more", n)
+		}
+	})
+}
+
+// An inherited failure is not handed on: whoever comes after it has not waited yet.
+func TestFailedReadIsInheritedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		heir := &sharedRead{inherited: true}
+		r := reads{now: map[string]*sharedRead{"loc": heir}}
+		var all sync.WaitGroup
+		all.Go(func() {
+			r.lead(t.Context(), "loc", heir, func(context.Context, string) (stored, error) {
+				time.Sleep(time.Millisecond)
+				return stored{}, errors.New("inherited")
+			})
+		})
+		synctest.Wait()
+		asked := func(context.Context, string) (stored, error) { return stored{}, nil }
+		if _, err := r.do(t.Context(), "loc", asked); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
+	})
+}
