@@ -91,7 +91,7 @@ func (m *middleware) serve(x host.Exchange) {
 				m.serveCopy(rq, o, RoleStale, copied, "")
 				return
 			case rq.mayHaveStale(copied, copied.Stale, now):
-				m.serveStale(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - rq.blocked}, got)
+				m.serveStale(rq, o, p, got)
 				return
 			}
 		}
@@ -110,7 +110,7 @@ func (m *middleware) serve(x host.Exchange) {
 			deadline = m.deadline(rq)
 		}
 		s := m.newSeat(rq, copied, deadline)
-		t := m.takePart(rq, o, &flight{m: m, place: p, seen: got.head(), budget: lookBudget - rq.blocked}, s)
+		t := m.takePart(rq, o, m.newFlight(rq, p, got), s)
 		switch t.kind {
 		case tidingsElected:
 			m.compute(rq, o, t.grant, got)
@@ -371,6 +371,11 @@ func (m *middleware) deadline(rq *request) time.Time {
 	return deadline
 }
 
+// newFlight is this process's part in computing what belongs at p, if there is none yet. seen is what the request found there.
+func (m *middleware) newFlight(rq *request, p place, seen stored) *flight {
+	return &flight{m: m, place: p, seen: seen.head(), budget: lookBudget - rq.blocked}
+}
+
 // newSeat makes the request's seat in a flight. A request with credentials that the route does not cover
 // waits only where the stored copy says that its response is for everybody.
 func (m *middleware) newSeat(rq *request, copied *entry.Entry, deadline time.Time) *seat {
@@ -422,12 +427,13 @@ func (m *middleware) takePart(rq *request, o *Outcome, f *flight, s *seat) tidin
 
 // serveStale answers with a stale copy and has it refreshed: in the background if possible, else by
 // this request, if it gets the lock.
-func (m *middleware) serveStale(rq *request, o *Outcome, f *flight, seen stored) {
+func (m *middleware) serveStale(rq *request, o *Outcome, p place, seen stored) {
 	copied := seen.entry
-	if rq.neverLeads() != "" || m.gate.inFlight(f.place) {
+	if rq.neverLeads() != "" || m.gate.inFlight(p) {
 		m.serveCopy(rq, o, RoleStale, copied, "")
 		return
 	}
+	f := m.newFlight(rq, p, seen)
 	if rq.class == anonymous {
 		f.refresh = m.freeze(rq.x, seen)
 	}
