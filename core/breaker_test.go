@@ -242,5 +242,12 @@ func TestTroubleIsLoggedOncePerKind(t *testing.T) {
 		if n := strings.Count(log.String(), "\n"); n != 6 || strings.Contains(log.String(), "secret") {
 			t.Errorf("%d lines in three minutes of two kinds of trouble: %s", n, log.String())
 		}
+		log.Reset()
+		for _, nothing := range []error{nil, errNotAsked} {
+			trouble.noLock("", nothing)
+		}
+		if got := log.String(); !strings.Contains(got, "kind=unread") || !strings.Contains(got, `kind="not asked"`) {
+			t.Errorf("without a reply: %s", got)
+		}
 	})
 }

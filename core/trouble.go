@@ -45,10 +45,13 @@ func (t *troubles) call(err error) {
 // noLock takes why there is no fleet lock.
 func (t *troubles) noLock(reply string, err error) {
 	kind := kindOf(err)
-	if err == nil {
-		kind = word(reply)
-	} else if errors.Is(err, errNotAsked) {
+	switch {
+	case errors.Is(err, errNotAsked):
 		kind = "not asked"
+	case err == nil && reply != "":
+		kind = word(reply)
+	case err == nil:
+		kind = "unread" // somebody else has computed it, and it cannot be read
 	}
 	t.say(slog.LevelWarn, "no lock "+kind, "herdgate: no lock in Redis: collapsing inside this process only, storing nothing", "kind", kind)
 }
