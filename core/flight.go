@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -161,18 +162,29 @@ func (f *flight) nudge() {
 	}
 }
 
+// wave is how many seats are told at a time. In between, those who were told run: the first of a herd do not wait until
+// the last has been told.
+const wave = 64
+
 // tell tells every seat that which selects, or all if it is nil.
 func (f *flight) tell(t tidings, which func(*seat) bool) {
+	var told []*seat
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	for at := f.seats.Front(); at != nil; {
 		s, next := at.Value.(*seat), at.Next()
 		if which == nil || which(s) {
 			f.seats.Remove(at)
 			s.at = nil
-			s.tidings <- t
+			told = append(told, s)
 		}
 		at = next
+	}
+	f.mu.Unlock()
+	for i, s := range told {
+		if i > 0 && i%wave == 0 {
+			runtime.Gosched()
+		}
+		s.tidings <- t
 	}
 }
 
