@@ -15,6 +15,19 @@ import (
 // A RouteOption changes how one route is cached. Options are given to an adapter's
 // Cache; a later one wins over an earlier one of the same name.
 //
+// Which word on caching counts, of all that there are: the first of
+//
+//  1. UnsafeCacheControl
+//  2. the first valid field that Targeted names
+//  3. the response's Cache-Control, then its Expires
+//  4. SetFresh
+//  5. FreshFor and FreshForStatus
+//  6. HeuristicFreshness
+//
+// decides; StaleFor and StaleIfError give way to the response's own windows in the same way. Nothing of that makes a response
+// shareable that sets a cookie, varies on credentials, or was made for a request with credentials, nor one to which middleware
+// outside said no-store, private or no-cache.
+//
 // Its parameter is internal: options come from this package and from the adapters.
 type RouteOption func(*route.Config) error
 
@@ -48,19 +61,6 @@ func configure(opts []RouteOption) (*route.Config, error) {
 	}
 	return &cfg, errors.Join(errs...)
 }
-
-// Which word on caching counts, of all that there are: the first of
-//
-//  1. UnsafeCacheControl
-//  2. the first valid field that Targeted names
-//  3. the response's Cache-Control, then its Expires
-//  4. SetFresh
-//  5. FreshFor and FreshForStatus
-//  6. HeuristicFreshness
-//
-// decides; StaleFor and StaleIfError give way to the response's own windows in the same way. Nothing of that makes a response
-// shareable that sets a cookie, varies on credentials, or was made for a request with credentials, nor one to which middleware
-// outside said no-store, private or no-cache.
 
 // FreshFor says how long a 200 response of the route is fresh if the response itself
 // does not say so by Cache-Control or Expires. Default: none, only what the response
