@@ -116,6 +116,8 @@ func StaleIfError(d time.Duration) RouteOption {
 // if the response says public; with a query in the URL, too. It gives way to FreshFor, SetFresh, and every word on the matter in any field
 // that is read here: a lifetime of whatever value, no-store, private, no-cache, Pragma: no-cache. Such a response is never served
 // stale, whatever StaleFor, StaleIfError and OverStale say, and must-revalidate does not make it shareable in spite of an Authorization.
+//
+// As with FreshFor, the route that computes a response decides: another route with the same key answers from what it stored.
 func HeuristicFreshness(longest time.Duration) RouteOption {
 	return func(c *route.Config) error { return setPositive(&c.Heuristic, "HeuristicFreshness", longest) }
 }
