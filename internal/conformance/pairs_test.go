@@ -135,13 +135,14 @@ var spellings = map[string][]string{
 	"X-Api-Key":       {"a,b", "a, b", "a ,b", "b,a"},
 }
 
-// respelled is a request with another value of a header, and mostly with one.
+// respelled is a request with another value of a header, and mostly with one, for one of two resources: what may be mistaken for each
+// other here is the value.
 func (w wish) respelled(r *rand.Rand, name string) wish {
 	lines := slices.DeleteFunc(slices.Clone(w.lines), func(line string) bool { return strings.HasPrefix(line, name+":") })
 	if r.IntN(5) > 0 {
 		lines = append(lines, name+": "+pick(r, spellings[name]))
 	}
-	return wish{w.method, w.target, w.body, lines}
+	return wish{w.method, pick(r, []string{"/a", "/b"}), w.body, lines}
 }
 
 // serve is the handler of a kind: a function of what the request is and of what the kind depends on.
