@@ -70,10 +70,12 @@ type recipe struct {
 	secret      []string // headers of KeyHeader that carry credentials: part of the key
 	headers     []string // the other headers of KeyHeader: they make variants
 	cookies     []string // of KeyCookie: they make variants
+
+	varyValue func(name string, lines []string) string // what of a header that Vary names selects the variant
 }
 
 func newRecipe(cfg *route.Config, isCredential func(string) bool) recipe {
-	r := recipe{keyBy: cfg.KeyBy != nil, keyQuery: cfg.KeyQuery, ignoreQuery: cfg.IgnoreQuery, cookies: cfg.KeyCookies}
+	r := recipe{keyBy: cfg.KeyBy != nil, keyQuery: cfg.KeyQuery, ignoreQuery: cfg.IgnoreQuery, cookies: cfg.KeyCookies, varyValue: rfc9111.VaryValue}
 	for _, name := range cfg.KeyHeaders {
 		if isCredential(name) {
 			r.secret = append(r.secret, name)
@@ -87,6 +89,15 @@ func newRecipe(cfg *route.Config, isCredential func(string) bool) recipe {
 	}
 	if r.keyBy {
 		f = f.add("by")
+	}
+	if cfg.NormaliseVary {
+		f = f.add("normal")
+		r.varyValue = func(name string, lines []string) string {
+			if isCredential(name) {
+				return rfc9111.VaryValue(name, lines)
+			}
+			return rfc9111.NormalVaryValue(name, lines)
+		}
 	}
 	if f := string(f); f != string(frames{0, 0, 0, 0, 0}) {
 		r.fingerprint = digest(f)[:16]

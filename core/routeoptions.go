@@ -15,6 +15,19 @@ import (
 // A RouteOption changes how one route is cached. Options are given to an adapter's
 // Cache; a later one wins over an earlier one of the same name.
 //
+// Which word on caching counts, of all that there are: the first of
+//
+//  1. UnsafeCacheControl
+//  2. the first valid field that Targeted names
+//  3. the response's Cache-Control, then its Expires
+//  4. SetFresh
+//  5. FreshFor and FreshForStatus
+//  6. HeuristicFreshness
+//
+// decides; StaleFor and StaleIfError give way to the response's own windows in the same way. Nothing of that makes a response
+// shareable that sets a cookie, varies on credentials, or was made for a request with credentials, nor one to which middleware
+// outside said no-store, private or no-cache.
+//
 // Its parameter is internal: options come from this package and from the adapters.
 type RouteOption func(*route.Config) error
 
@@ -48,18 +61,6 @@ func configure(opts []RouteOption) (*route.Config, error) {
 	}
 	return &cfg, errors.Join(errs...)
 }
-
-// Which word on caching counts, of all that there are: the first of
-//
-//  1. UnsafeCacheControl
-//  2. the first valid field that Targeted names
-//  3. the response's Cache-Control, then its Expires
-//  4. SetFresh
-//  5. FreshFor and FreshForStatus
-//
-// decides; StaleFor and StaleIfError give way to the response's own windows in the same way. Nothing of that makes a response
-// shareable that sets a cookie, varies on credentials, or was made for a request with credentials, nor one to which middleware
-// outside said no-store, private or no-cache.
 
 // FreshFor says how long a 200 response of the route is fresh if the response itself
 // does not say so by Cache-Control or Expires. Default: none, only what the response
@@ -106,6 +107,19 @@ func StaleFor(d time.Duration) RouteOption {
 // else what the response says. Zero turns it off. Precedence as with StaleFor.
 func StaleIfError(d time.Duration) RouteOption {
 	return func(c *route.Config) error { return setNotNegative(&c.StaleIfError, "StaleIfError", d) }
+}
+
+// HeuristicFreshness guesses how long a response is fresh that names no lifetime but has a Last-Modified: a tenth of the time from
+// that to its Date, at most longest (RFC 9111 4.2.2). Default: nothing is guessed. longest must be positive.
+//
+// It applies to the statuses that RFC 9110 15.1 names (200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501), and to others but failures
+// if the response says public; with a query in the URL, too. It gives way to FreshFor, SetFresh, and every word on the matter in any field
+// that is read here: a lifetime of whatever value, no-store, private, no-cache, Pragma: no-cache. Such a response is never served
+// stale, whatever StaleFor, StaleIfError and OverStale say, and must-revalidate does not make it shareable in spite of an Authorization.
+//
+// As with FreshFor, the route that computes a response decides: another route with the same key answers from what it stored.
+func HeuristicFreshness(longest time.Duration) RouteOption {
+	return func(c *route.Config) error { return setPositive(&c.Heuristic, "HeuristicFreshness", longest) }
 }
 
 // LockFor is the lifetime of the lock in Redis: how long a holder that died may
@@ -221,6 +235,20 @@ func KeyCookie(names ...string) RouteOption {
 	return func(c *route.Config) error {
 		return setNames(&c.KeyCookies, "KeyCookie", names, nil)
 	}
+}
+
+// NormaliseVary compares the request headers that a response's Vary names by what they mean, and not by how they are written (RFC 9111
+// 4.1), so that fewer variants are computed and stored: the members of Accept-Language in any order, if their weights are the same
+// ("en, de;q=0.50" is "de;q=0.5, en"), and other headers without the spaces around the commas of a list. Headers that carry credentials, and those of
+// KeyHeader, stay as they are. Default: only Accept-Encoding, and case and spaces in Accept-Language, are normalised.
+//
+// It is wrong for a handler that reads more into a header than its specification says: one that takes the first of two
+// languages of equal weight for the preferred one (RFC 9110 12.5.4: that cannot be relied upon) answers "en, de" with English, and
+// whoever sends "de, en" gets that copy. A quoted string is left alone, but a list in which spaces do matter is not recognised.
+//
+// Routes with and without it have keys of their own.
+func NormaliseVary() RouteOption {
+	return func(c *route.Config) error { c.NormaliseVary = true; return nil }
 }
 
 // Targeted names response fields that are meant for this cache, such as CDN-Cache-Control (RFC 9213). Of several the first that a

@@ -170,6 +170,7 @@ func (m *middleware) notOurs(x host.Exchange) string {
 // request is what the decisions about one request need to know of it.
 type request struct {
 	x           host.Exchange
+	recipe      *recipe
 	key         string // canonical
 	hash        string
 	base        string
@@ -212,7 +213,7 @@ func (m *middleware) view(x host.Exchange) (*request, bool) {
 	}
 	var room [256]byte // on the stack: a longer key costs an allocation more
 	key := m.recipe.key(room[:0], k)
-	rq := &request{x: x, key: string(key), base: m.gate.base(key), chosen: m.recipe.chosen(x), credentials: m.uncovered(x), hidden: m.hidden, set: m.reducedCookie(x)}
+	rq := &request{x: x, recipe: &m.recipe, key: string(key), base: m.gate.base(key), chosen: m.recipe.chosen(x), credentials: m.uncovered(x), hidden: m.hidden, set: m.reducedCookie(x)}
 	rq.hash = hashOf(rq.base)
 	if m.cfg.HonourRequest {
 		rq.says = rfc9111.ParseRequest(x.Values("Cache-Control"), x.Values("Pragma"))
@@ -231,7 +232,7 @@ func (rq *request) place(names []string) place {
 	}
 	f := frames{}.add(rq.chosen)
 	for _, name := range names {
-		f = f.add(name).add(rfc9111.VaryValue(name, rq.shown(name)))
+		f = f.add(name).add(rq.recipe.varyValue(name, rq.shown(name)))
 	}
 	p.vary = digest(string(f))
 	p.variant = p.vary[:16]

@@ -79,7 +79,7 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, seen stored) {
 	fields := headers.Strip(headers.Diff(res.Before, res.After), res.After)
 	if res.Status == http.StatusNotModified && conditions != nil && ctx.Err() == nil {
 		if !rfc9111.Confirms(fields, copied.Header) {
-			m.refuse(rq, o, report)
+			m.refuse(rq, o, copied, report)
 			return
 		}
 		fields = rfc9111.Freshen(copied.Header, fields)
@@ -138,12 +138,24 @@ func freshened(res host.Result, copied *entry.Entry, fields []headers.Field) hos
 }
 
 // refuse ends a computation whose handler answered 304 for another response than the one that it was asked about (RFC 9111
-// 4.3.4): what is current is not known, so the copy goes, and whoever comes next computes from nothing.
-func (m *middleware) refuse(rq *request, o *Outcome, report func(completion)) {
+// 4.3.4): what is current is not known, so the copy goes, and whoever comes next computes from nothing. The client gets the copy
+// once more where it may still be served stale and nobody has invalidated it; else it is told.
+func (m *middleware) refuse(rq *request, o *Outcome, copied *entry.Entry, report func(completion)) {
 	m.gate.count(causeMismatch)
+	standsIn := rq.mayHaveStale(copied, max(copied.Stale, copied.StaleIfError), m.gate.backend.now()) && m.gate.holds(rq, copied)
 	m.gate.drop(rq.base)
 	report(completion{result: resultGaveUp})
+	if standsIn {
+		m.serveCopy(rq, o, RoleStale, copied, string(causeMismatch))
+		return
+	}
 	m.degrade(rq, o, string(causeMismatch), time.Second)
+}
+
+// holds reports whether an entry is what is stored now.
+func (g *Gate) holds(rq *request, e *entry.Entry) bool {
+	_, got, err := g.look(rq)
+	return err == nil && got.entry != nil && got.entry.Token == e.Token
 }
 
 // await waits for what became of the report, but not longer than a request may be blocked on Redis.
@@ -165,6 +177,7 @@ func (m *middleware) judge(rq *request, res host.Result, h *hints) rfc9111.Verdi
 		FreshFor:      m.cfg.FreshFor,
 		StaleFor:      m.cfg.StaleFor,
 		StaleIfError:  m.cfg.StaleIfError,
+		Heuristic:     m.cfg.Heuristic,
 		Targeted:      m.cfg.Targeted,
 		Override:      m.cfg.CacheControl,
 		OmitSetCookie: m.cfg.OmitSetCookie,

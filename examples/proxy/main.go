@@ -5,7 +5,8 @@
 //
 // It forwards every method with its body and every end-to-end header, passes interim (1xx) and unusual
 // statuses on, and never sends a request upstream twice. What is cached, and for how long, is what the
-// responses say; -fresh gives those that say nothing a lifetime.
+// responses say; -fresh gives those that say nothing a lifetime. Else a response that has a Last-Modified is
+// fresh for a tenth of the time since then, at most an hour, and one that has none is not cached (docs/adr/0012).
 //
 // It prints "listening ADDR" on stdout when it is ready, and ends gracefully on SIGTERM and SIGINT.
 package main
@@ -134,7 +135,7 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	if s.maxBody != 0 {
 		s.routeOptions = append(s.routeOptions, core.MaxBody(s.maxBody))
 	}
-	s.routeOptions = append(s.routeOptions, core.Name("proxy"), core.Targeted("CDN-Cache-Control"))
+	s.routeOptions = append(s.routeOptions, core.Name("proxy"), core.Targeted("CDN-Cache-Control"), core.HeuristicFreshness(time.Hour), core.NormaliseVary())
 	errs = append(errs, core.Check(s.routeOptions...))
 	return s, errors.Join(errs...)
 }

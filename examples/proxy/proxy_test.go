@@ -431,7 +431,11 @@ func TestCaching(t *testing.T) {
 	all(t, func(t *testing.T, adapter string) {
 		var version atomic.Int64
 		o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/silent" {
+			switch r.URL.Path {
+			case "/silent":
+			case "/dated":
+				w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+			default:
 				w.Header().Set("Cache-Control", "max-age=60")
 			}
 			_, _ = fmt.Fprintf(w, "%s version %d", r.URL.Path, version.Load())
@@ -444,7 +448,7 @@ func TestCaching(t *testing.T) {
 		for _, backend := range [][]string{nil, {"-redis", server.Addr}, {"-redis", "redis://" + server.Addr + "/0"}} {
 			version.Store(1)
 			p := running(t, adapter, o.URL, append([]string{"-namespace", redistest.Namespace()}, backend...)...)
-			for _, path := range []string{"/p", "/chunked"} {
+			for _, path := range []string{"/p", "/chunked", "/dated"} {
 				before := o.hits.Load()
 				first, second := get(t, p.url(path)), get(t, p.url(path))
 				if first.body != second.body || o.hits.Load() != before+1 || !strings.Contains(second.Header.Get("Cache-Status"), "herdgate; hit") {
@@ -455,7 +459,7 @@ func TestCaching(t *testing.T) {
 			get(t, p.url("/silent"))
 			get(t, p.url("/silent"))
 			if n := o.hits.Load() - before; n != 2 {
-				t.Errorf("%v: a response that names no lifetime: %d requests upstream, want 2", backend, n)
+				t.Errorf("%v: a response that names neither a lifetime nor when it was modified: %d requests upstream, want 2", backend, n)
 			}
 
 			// Invalidation: by path, and by the host that clients use.

@@ -174,6 +174,14 @@ func bodyCases() []Case {
 			},
 		},
 		{
+			ID: "body/conditional-date", What: "RFC 9111 4.3.2: without a Last-Modified the Date of the stored response counts, and what is newer than the client's copy is sent",
+			Route: fresh(),
+			Steps: []Step{
+				miss(get("/a"), 1), hit(get("/a", "If-Modified-Since: Mon, 02 Jan 2006 15:04:05 GMT"), 1, "Date", "!Last-Modified"),
+				Send{Request: get("/a", "If-Modified-Since: Fri, 31 Dec 9999 23:59:59 GMT"), Want: Want{Status: 304, Run: 1, Role: core.RoleHit}},
+			},
+		},
+		{
 			ID: "body/conditional-miss", What: "DESIGN 6: the winner's conditions are its own; the handler and the others do not see them", Lists: []int{29},
 			Route: fresh(), Origin: Script{Hold: true, Header: []string{`ETag: "a"`, "Last-Modified: Mon, 02 Jan 2006 15:04:05 GMT"}},
 			Steps: []Step{

@@ -104,7 +104,7 @@ func ruleCases() []Case {
 			Steps:  []Step{Lifetime{get("/a"), time.Second}},
 		},
 		Case{
-			ID: "fresh/none", What: "DESIGN 9: no heuristics",
+			ID: "fresh/none", What: "DESIGN 9: no heuristics by default",
 			Origin: Script{Header: []string{"Last-Modified: Mon, 02 Jan 2006 15:04:05 GMT"}},
 			Steps:  []Step{alone(get("/a"), 1, "no-freshness"), Send{Request: get("/a"), Want: Want{Run: 2, Cache: "!stored"}, Runs: 2}},
 		},
@@ -137,6 +137,14 @@ func ruleCases() []Case {
 			ID: "fresh/set-fresh", What: "DESIGN 13: SetFresh from inside the handler",
 			Origin: Script{Fresh: time.Hour},
 			Steps:  []Step{miss(get("/a"), 1), hit(get("/a"), 1, "!Cache-Control")},
+		},
+		Case{
+			ID: "fresh/set-fresh-wins", What: "DESIGN 9: SetFresh wins over FreshFor, and Cache-Control over both",
+			Route: []core.RouteOption{core.FreshFor(30 * time.Millisecond), core.StaleFor(0), core.StaleIfError(0)}, Origin: Script{Fresh: time.Hour},
+			Steps: []Step{
+				miss(get("/a"), 1), Pass(60 * time.Millisecond), hit(get("/a"), 1),
+				Does{Then: Script{Fresh: time.Hour, Header: []string{"Cache-Control: max-age=0"}}}, alone(get("/b"), 2, "no-freshness"),
+			},
 		},
 		Case{
 			ID: "fresh/no-store", What: "DESIGN 13: NoStore from inside the handler, without a word to the client",

@@ -72,6 +72,24 @@ func validationCases() []Case {
 			},
 		},
 		Case{
+			ID: "validate/other-stale", What: "RFC 5861 4: where a failure is covered by a stale copy, such a 304 is, once",
+			Route: staleable(core.StaleFor(0)), Origin: soon(Script{Header: []string{tag}, Confirm: []string{`ETag: "v2"`}}),
+			Steps: []Step{
+				miss(get("/a"), 1), Pass(60 * time.Millisecond),
+				Send{Request: get("/a"), Want: Want{Run: 1, Role: core.RoleStale, Cache: "detail=mismatch"}, Runs: 2}, Saw{2, []string{`If-None-Match: "v1"`}},
+				miss(get("/a"), 3), Saw{3, []string{"!If-None-Match"}},
+			},
+		},
+		Case{
+			ID: "validate/other-invalidated", What: "DESIGN 11: but not by one that was invalidated while the handler was asked",
+			Route: staleable(core.StaleFor(0)), Origin: soon(Script{Header: []string{tag}}),
+			Steps: []Step{
+				miss(get("/a"), 1), Pass(60 * time.Millisecond), Does{Then: Script{Hold: true, Confirm: []string{`ETag: "v2"`}}},
+				Start{Name: "asks", Request: get("/a")}, Until{Running: 1}, Invalidate{Target: "/a"}, Release{},
+				Expect{Name: "asks", Want: Want{Status: 503, Run: -1, Role: core.RoleDegraded, Cache: "detail=mismatch"}, Runs: 2},
+			},
+		},
+		Case{
 			ID: "validate/weakened", What: "RFC 9111 4.3.4, RFC 9110 8.8.3.2: a tag that was weakened on the way is the same",
 			Origin: Script{Header: []string{tag, noCache}, Confirm: []string{`ETag: W/"v1"`}},
 			Steps:  []Step{miss(get("/a"), 1), confirmed(get("/a"), 1, 2, tag), confirmed(get("/a"), 1, 3, tag)},

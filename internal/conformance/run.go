@@ -143,5 +143,5 @@ func isEntry(value any) bool {
 
 // Cases returns all cases, those with more than one process last.
 func Cases() []Case {
-	return slices.Concat(keyCases(), credentialCases(), ruleCases(), validationCases(), saysCases(), partCases(), unsafeCases(), bodyCases(), headerCases(), lockCases(), failureCases(), staleCases(), streamCases(), redisCases())
+	return slices.Concat(keyCases(), credentialCases(), varyCases(), ruleCases(), heuristicCases(), validationCases(), saysCases(), partCases(), unsafeCases(), bodyCases(), headerCases(), lockCases(), failureCases(), staleCases(), streamCases(), redisCases())
 }

@@ -73,22 +73,10 @@ func acceptedCodings(lines []string) codingSet {
 	return set
 }
 
-// positiveWeight reports whether the parameters of a member are a weight above zero (RFC 9110
-// 12.4.2): "q=" and a number from 0 to 1 with at most three decimals.
+// positiveWeight reports whether the parameters of a member are a weight above zero.
 func positiveWeight(parameters string) bool {
-	parameters = strings.Trim(parameters, " \t")
-	if len(parameters) < 2 || !strings.EqualFold(parameters[:2], "q=") {
-		return false
-	}
-	whole, decimals, _ := strings.Cut(parameters[2:], ".")
-	zero := strings.Trim(decimals, "0") == ""
-	switch {
-	case len(decimals) > 3 || strings.Trim(decimals, "0123456789") != "":
-		return false
-	case whole == "0":
-		return !zero
-	}
-	return whole == "1" && zero
+	weight, ok := parseWeight(parameters)
+	return ok && weight > 0
 }
 
 // String returns the normal form: the codings, or "identity" if there are none, a refusal of identity, and whether there

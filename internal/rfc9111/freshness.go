@@ -6,8 +6,7 @@ import (
 )
 
 // lifetime returns the freshness lifetime of a response (RFC 9111 4.2.1), and false if nothing
-// gives it one. What the response says wins over the route, also when it says zero. There are no
-// heuristics (4.2.2).
+// gives it one. What the response says wins over the route, also when it says zero.
 func lifetime(r Response, cc Directives, expires []string, p Policy, now time.Time) (time.Duration, bool) {
 	if fresh, ok := explicitLifetime(r.After, cc, expires, now); ok {
 		return fresh, true

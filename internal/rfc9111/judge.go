@@ -1,8 +1,8 @@
 // Package rfc9111 holds the HTTP caching rules as pure functions of values and a given time.
 //
 // It is the rule set of a shared cache, stricter than the RFC where the RFC leaves a choice: only
-// explicit freshness counts, and what does not parse forbids what it seems to forbid and permits
-// nothing. Each file holds one concept and cites the section at the rule.
+// explicit freshness counts unless the route asks for more, and what does not parse forbids what it seems to
+// forbid and permits nothing. Each file holds one concept and cites the section at the rule.
 package rfc9111
 
 import (
@@ -43,6 +43,7 @@ type Policy struct {
 	OmitSetCookie bool
 	StaleFor      time.Duration // -1: absent
 	StaleIfError  time.Duration // -1: absent
+	Heuristic     time.Duration // longest lifetime that may be guessed; 0: none is
 	Credentials   Credentials   // of the request that was answered
 	// Covered reports request headers that the route keyed or ignores: Vary may name them although
 	// they are credentials. nil: none.
@@ -70,7 +71,7 @@ type Verdict struct {
 	Fresh        time.Duration
 	Stale        time.Duration // stale-while-revalidate
 	StaleIfError time.Duration
-	MustNotStale bool // a directive forbids serving it stale in any form; both windows are zero
+	MustNotStale bool // it may not be served stale in any form: a directive forbids it, or its lifetime is a guess. Both windows are zero
 	// Validatable: the response may be kept beyond its lifetime and its windows, for the sake of its validator.
 	Validatable bool
 	// Omit are the fields that go to the client whose request it was, and to nobody else (Directives.Omit).

@@ -10,7 +10,7 @@ import "github.com/herdgate/herdgate/internal/headers"
 //  2. the first valid targeted field among Policy.Targeted (RFC 9213 2.2)
 //  3. Cache-Control, and Expires where it names no lifetime (RFC 9111 5.3)
 //
-// Where they name no lifetime, Policy.FreshFor does; else there is none. What middleware outside the cache said in
+// Where they name no lifetime, Policy.FreshFor does, then heuristicLifetime; else there is none. What middleware outside the cache said in
 // Cache-Control, and the handler left there, forbids in any case.
 func directives(r Response, p Policy) (cc Directives, expires []string) {
 	says := headers.Lines(r.After, "Cache-Control")

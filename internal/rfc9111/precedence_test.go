@@ -26,6 +26,7 @@ func TestPrecedence(t *testing.T) {
 	override.Override = "max-age=3"
 	untargeted := route
 	untargeted.Targeted = nil
+	guess := Policy{Heuristic: 10 * time.Second}
 	for _, tt := range []struct {
 		name   string
 		h      http.Header
@@ -46,6 +47,9 @@ func TestPrecedence(t *testing.T) {
 		{"5.2.2.10: s-maxage", less("Cdn-Cache-Control", "Surrogate"), route, 6, ""},
 		{"5.3: Expires", less("Cdn-Cache-Control", "Surrogate", "Cache-Control"), route, 8, ""},
 		{"the route", header(), route, 9, ""},
+		{"4.2.2: the route before a guess", header("Last-Modified", at(-1e6)), Policy{FreshFor: route.FreshFor, Heuristic: time.Hour}, 9, ""},
+		{"4.2.2: everybody before a guess", with("Last-Modified", at(-1e6)), guess, 6, ""},
+		{"4.2.2: a guess", header("Last-Modified", at(-1e6)), guess, 10, ""},
 		{"nobody", header(), Policy{}, 0, "no-freshness"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

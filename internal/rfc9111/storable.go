@@ -20,6 +20,11 @@ func Judge(r Response, p Policy, now time.Time) Verdict {
 	if cc.NoCache { // 5.2.2.4: never without validation, however long the lifetime
 		fresh, known = 0, true
 	}
+	if !known {
+		if fresh, known = heuristicLifetime(r, cc, p, now); known {
+			cc = guessed(cc)
+		}
+	}
 	stale, ifError := windows(r.Status, fresh, cc, p)
 	names, star := variance(r)
 	v := Verdict{

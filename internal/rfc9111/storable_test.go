@@ -207,17 +207,24 @@ func FuzzJudgeForbids(f *testing.F) {
 			FreshFor: map[int]time.Duration{status: time.Hour}, StaleFor: time.Hour, StaleIfError: time.Hour,
 			Credentials: Credentials(bits % 3), Covered: func(string) bool { return bits&4 != 0 },
 		}
+		if bits&16 != 0 {
+			p.FreshFor, p.Heuristic = nil, time.Hour
+		}
 		for _, forbidden := range [][2]string{
 			{"Cache-Control", "no-store"}, {"Cache-Control", "private"}, {"Cache-Control", "no-cache"}, {"Set-Cookie", "a=b"}, {"Vary", "*"},
 		} {
 			h := http.Header{"Cache-Control": {cacheControl}, "Vary": {vary}, name: {"x"}}
+			if p.Heuristic > 0 {
+				h["Last-Modified"] = []string{at(-1e6)}
+			}
 			var before http.Header
 			if bits&8 != 0 {
 				before = h.Clone()
 			}
 			h.Add(forbidden[0], forbidden[1])
 			v := Judge(Response{Status: status, Before: before, After: h}, p, testNow)
-			lifted := forbidden[1] == "no-store" && ParseCacheControl(h["Cache-Control"]).MustUnderstand
+			lifted := forbidden[1] == "no-store" && ParseCacheControl(h["Cache-Control"]).MustUnderstand ||
+				forbidden[1] == "no-cache" && v.Validatable && v.Fresh == 0
 			if v.Reason == "" && !lifted {
 				t.Errorf("%s: %s is stored: %v", forbidden[0], forbidden[1], h)
 			}

@@ -19,6 +19,7 @@ type Config struct {
 	StaleFor     time.Duration         // Absent: what the response says, else the freshness lifetime of FreshFor
 	StaleIfError time.Duration         // Absent: what the response says, else a minute with FreshFor
 	OverStale    time.Duration         // how much longer a copy may stand in for a degraded answer
+	Heuristic    time.Duration         // longest lifetime that is guessed from Last-Modified; 0: none is
 	MaxBody      int64                 // bytes
 
 	Targeted      []string // targeted fields that count before Cache-Control, in this order
@@ -41,6 +42,7 @@ type Config struct {
 	IgnoreQuery   []string
 	KeyHeaders    []string // canonical
 	KeyCookies    []string
+	NormaliseVary bool // request headers that Vary names are compared by what they mean
 
 	KeyBy func(native any) string // "" = bypass
 	Skip  func(native any) bool   // true = bypass
