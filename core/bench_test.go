@@ -79,7 +79,8 @@ func locator(t testing.TB, c keyCase) func() string {
 		},
 	}}}
 	return func() string {
-		rq, _ := m.view(x)
+		rq := &request{x: x}
+		m.view(rq)
 		return rq.place(c.vary).loc()
 	}
 }
