@@ -77,6 +77,9 @@ func hits(c config, s *redisServer) (table, error) {
 	}
 	t := &hitTable{samples: make(map[string]map[string][]sample)}
 	for _, w := range workloads(c.quick) {
+		if !c.load.MatchString(w.name) {
+			continue
+		}
 		t.workloads = append(t.workloads, w)
 		t.samples[w.name] = make(map[string][]sample)
 		for i := range running {
