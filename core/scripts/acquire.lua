@@ -29,6 +29,11 @@
 -- has forgotten, because it was evicted, goes with it.
 
 local token, now = ARGV[1], nil
+local have = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[9])
+local lock, claim, mark, fail = have[1], have[2], have[3], have[4]
+
+-- What the winner will store belongs to it. At the base location it may be the first variant, and begins one.
+local generation = have[5] or token
 
 local function micros()
   if not now then
@@ -88,18 +93,13 @@ local function indexed()
     redis.call('PEXPIRE', KEYS[8], ARGV[3])
   end
   local begun = redis.pcall('SET', KEYS[9], token, 'NX', 'PX', ARGV[3])
-  if not begun and not redis.call('MGET', KEYS[9])[1] then -- another kind of value
+  if not begun and not have[5] then -- another kind of value
     begun = redis.pcall('SET', KEYS[9], token, 'PX', ARGV[3])
   end
   if refused(begun) then return begun.err end
   if not begun and redis.call('PTTL', KEYS[9]) < tonumber(ARGV[3]) then
     redis.call('PEXPIRE', KEYS[9], ARGV[3])
   end
-end
-
--- The generation of what the winner will store. At the base location it may be the first variant.
-local function generation()
-  return redis.call('MGET', KEYS[9])[1] or token
 end
 
 -- Enter an inbox with those that wait.
@@ -114,12 +114,9 @@ local function enter(inbox)
   end
 end
 
-local have = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
-local lock, claim, mark, fail = have[1], have[2], have[3], have[4]
-
 if lock == token and claim == token then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return {'won', micros(), generation()}
+  return {'won', micros(), generation}
 end
 
 if mark then
@@ -130,7 +127,7 @@ if mark then
       local set = redis.pcall('SET', KEYS[2], token, 'NX', 'PX', ARGV[3])
       mine = set and not refused(set)
     end
-    return {'uncacheable', left, mine and 1 or 0, micros(), generation()}
+    return {'uncacheable', left, mine and 1 or 0, micros(), generation}
   end
 end
 
@@ -185,4 +182,4 @@ if refused(set) then
   redis.call('DEL', KEYS[1])
   return {'nolock', set.err}
 end
-return {'won', micros(), generation()}
+return {'won', micros(), generation}
