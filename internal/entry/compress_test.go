@@ -57,7 +57,7 @@ func forged(body []byte, says int) []byte {
 func TestBombs(t *testing.T) {
 	const most = 1 << 20
 	bomb := encoder().EncodeAll(make([]byte, 32<<20), nil) // in a few KiB
-	unsized := func(n int) []byte {                         // does not tell its length
+	unsized := func(n int) []byte {                        // does not tell its length
 		var b bytes.Buffer
 		w, err := zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(32<<20))
 		if err != nil {
