@@ -7,6 +7,7 @@ require (
 	github.com/gin-gonic/gin v1.10.1 // ginmw
 	github.com/go-chi/chi/v5 v5.2.3 // tests: chi is served by nethttpmw
 	github.com/gofiber/fiber/v2 v2.52.13 // fibermw; 2.52.12 and before have known advisories
+	github.com/klauspost/compress v1.18.5 // core: zstd, for CompressEntries; no dependencies of its own, and fasthttp needs it anyway
 	github.com/labstack/echo/v4 v4.13.4 // echomw
 	github.com/maypok86/otter/v2 v2.2.1 // core: the memory backend, a concurrent cache bounded by bytes
 	github.com/prometheus/client_golang v1.23.2 // observe/prometheus
@@ -34,7 +35,6 @@ require (
 	github.com/goccy/go-json v0.10.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
-	github.com/klauspost/compress v1.18.5 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.7 // indirect
 	github.com/kr/text v0.2.0 // indirect
 	github.com/kylelemons/godebug v1.1.0 // indirect

@@ -37,6 +37,7 @@ type flight struct {
 	budget  time.Duration // for its first acquire: what its starter has left
 	seen    string        // the head that its starter saw
 	refresh *refresh      // computes if there is no seat; nil if only seats can
+	entered time.Time     // when it asked to hear of the end of somebody else's lock; zero: of the next one it has not
 
 	mu    sync.Mutex
 	seats list.List // of *seat, longest waiting first
@@ -330,8 +331,10 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 	g, cfg := f.m.gate, f.m.cfg
 	select {
 	case <-f.news: // about a lock that this answer will know more of
+		f.entered = time.Time{}
 	default:
 	}
+	waits := patient && time.Since(f.entered) > cfg.LockFor // it is forgotten after twice that
 	gr := &grant{
 		proven:  time.Now(),
 		seen:    f.seen,
@@ -342,7 +345,13 @@ func (f *flight) acquire(class class, patient, hasStale bool) (*grant, answer, e
 	ctx, cancel := context.WithTimeout(g.ctx, f.budget)
 	defer cancel()
 	f.budget = lookBudget
-	found, err := g.backend.acquire(ctx, query{lease: gr.lease, seen: f.seen, waits: patient, hasStale: hasStale})
+	found, err := g.backend.acquire(ctx, query{lease: gr.lease, seen: f.seen, waits: waits, hasStale: hasStale})
+	switch {
+	case err != nil || found.state != stateHeld:
+		f.entered = time.Time{}
+	case waits:
+		f.entered = gr.proven
+	}
 	if err != nil && !errors.Is(err, errNotAsked) {
 		// It may have been executed, or still be under way: give back until there was something to give back.
 		unknown := gr.lease // gr goes on to whoever is elected
@@ -430,6 +439,7 @@ func (f *flight) await(pause time.Duration) result {
 		timer := time.NewTimer(time.Until(until))
 		select {
 		case why := <-f.news:
+			f.entered = time.Time{}
 			timer.Stop()
 			return why
 		case <-timer.C:
@@ -449,6 +459,7 @@ func (f *flight) linger(pause time.Duration) {
 	case <-timer.C:
 	case <-f.wake:
 	case <-f.news:
+		f.entered = time.Time{}
 	}
 }
 

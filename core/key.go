@@ -50,12 +50,13 @@ func digest(s string) string {
 const hashLen = 2 * sha256.Size
 
 // base is the base location of a canonical key. The hash in it is hashOf(base).
-func (g *Gate) base(key frames) string {
+func (g *Gate) base(key frames) string { return string(g.appendBase(nil, key)) }
+
+// appendBase appends the base location of a canonical key to b, which may be the key.
+func (g *Gate) appendBase(b, key frames) frames {
 	sum := sha256.Sum256(key)
-	var room [256]byte
-	b := append(append(room[:0], g.namespace...), ":v1:{"...)
-	b = append(hex.AppendEncode(b, sum[:]), '}')
-	return string(b)
+	b = append(append(b, g.namespace...), ":v1:{"...)
+	return append(hex.AppendEncode(b, sum[:]), '}')
 }
 
 // hashOf returns the hash of a key out of its base location, without a copy.

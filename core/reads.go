@@ -10,11 +10,13 @@ import (
 // shares it. Whoever comes while it is under way waits for the next one and shares that: its own request began after
 // the GET was sent, and it must not get a copy that was invalidated in between.
 type reads struct {
-	mu  sync.Mutex
-	now map[string]*sharedRead
+	mu   sync.Mutex
+	now  map[string]*sharedRead
+	ends deadlines
 }
 
 type sharedRead struct {
+	ctx  boundedContext
 	sent bool          // whoever comes now must not share it
 	done chan struct{} // closed when got and err are set; nil until somebody waits for it
 	got  stored
@@ -83,9 +85,8 @@ func (r *reads) lead(ctx context.Context, loc string, s *sharedRead, read func(c
 	r.mu.Lock()
 	s.sent = true
 	r.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readBudget)
-	defer cancel()
-	s.got, s.err = read(ctx, loc)
+	s.ctx = r.ends.bound(ctx)
+	s.got, s.err = read(&s.ctx, loc)
 
 	r.mu.Lock()
 	if s.next != nil {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/hex"
@@ -17,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/herdgate/herdgate/internal/entry"
+	"github.com/herdgate/herdgate/internal/headers"
 )
 
 // The scripts are constant: none is made per key. Script.Run sends EVALSHA and falls back to EVAL
@@ -77,6 +79,7 @@ type redisOption struct {
 	namespace string
 	opts      []RedisOption
 	signer    *entry.Signer
+	compress  int // bodies of so many bytes; 0: none
 }
 
 func (o redisOption) open() (backend, error) {
@@ -102,30 +105,32 @@ func (o redisOption) open() (backend, error) {
 	prefix := o.namespace + ":v1:"
 	id := newToken()
 	b := &redisBackend{
-		client:  client,
-		nodes:   nodes,
-		trouble: trouble,
-		calls:   func(ctx context.Context) error { return client.close(ctx, nodes()) },
-		end:     end,
-		signer:  o.signer,
-		clock:   newFleetClock(),
-		inbox:   newInbox(client, prefix+"inbox:"+hex.EncodeToString(id[:]), prefix+"invalidations"),
+		client:   client,
+		nodes:    nodes,
+		trouble:  trouble,
+		calls:    func(ctx context.Context) error { return client.close(ctx, nodes()) },
+		end:      end,
+		signer:   o.signer,
+		compress: o.compress,
+		clock:    newFleetClock(),
+		inbox:    newInbox(client, prefix+"inbox:"+hex.EncodeToString(id[:]), prefix+"invalidations"),
 	}
 	b.limit.Store(headerRoom)
 	return b, nil
 }
 
 type redisBackend struct {
-	client  redisClient
-	signer  *entry.Signer
-	limit   atomic.Int64 // no value that a route of this gate stores is longer
-	nodes   func() []*node
-	trouble *troubles
-	calls   func(ctx context.Context) error // waits for those under way
-	end     func() error
-	clock   *fleetClock
-	inbox   *inbox
-	reads   reads
+	client   redisClient
+	signer   *entry.Signer
+	compress int          // bodies of so many bytes; 0: none
+	limit    atomic.Int64 // no value that a route of this gate stores is longer
+	nodes    func() []*node
+	trouble  *troubles
+	calls    func(ctx context.Context) error // waits for those under way
+	end      func() error
+	clock    *fleetClock
+	inbox    *inbox
+	reads    reads
 }
 
 func (b *redisBackend) report(log *slog.Logger, count func(cause)) { b.trouble.report(log, count) }
@@ -229,14 +234,18 @@ func baseOf(loc string) string { return loc[:strings.IndexByte(loc, '}')+1] }
 // decode returns what a value is, and neither entry nor record if it is none that belongs at loc.
 func (b *redisBackend) decode(loc string, raw []byte) stored {
 	s := stored{seen: raw[:min(len(raw), entry.HeadLen)], size: len(raw)}
-	if int64(len(raw)) > b.limit.Load() {
+	limit := b.limit.Load()
+	if int64(len(raw)) > limit {
 		return s
 	}
 	raw, ok := b.signer.Open(loc, raw)
 	switch {
 	case !ok:
 	case !entry.IsRecord(raw):
-		s.entry, _ = entry.Decode(raw)
+		if s.entry, _ = entry.Decode(raw, limit-headerRoom); s.entry != nil && s.entry.Expanded {
+			s.seen = bytes.Clone(s.seen) // not all of raw stays because of it
+			s.size += len(s.entry.Body)
+		}
 	case baseOf(loc) == loc: // a variant has none
 		s.record, _ = entry.DecodeRecord(raw)
 	}
@@ -323,7 +332,7 @@ func (b *redisBackend) finish(ctx context.Context, l lease, c completion) (verdi
 		if len(at.names) > 0 {
 			record = string(b.signer.Seal(l.base, (&entry.Record{Grant: l.grant, Token: l.token, Names: at.names}).Encode()))
 		}
-		value := b.signer.Seal(at.loc(), c.entry.Encode())
+		value := b.signer.Seal(at.loc(), b.encode(c.entry))
 		refused = int64(len(value)) > b.limit.Load() // nobody would read it
 		if !refused {
 			err := b.client.Set(ctx, tmp, body(value), tmpFor).Err()
@@ -366,6 +375,14 @@ func (b *redisBackend) finish(ctx context.Context, l lease, c completion) (verdi
 		return verdictRefused, nil
 	}
 	return verdictDone, nil
+}
+
+// encode compresses what the option asks for. A body with a content coding is compressed already.
+func (b *redisBackend) encode(e *entry.Entry) []byte {
+	if b.compress > 0 && len(e.Body) >= b.compress && headers.Get(e.Header, "Content-Encoding") == "" {
+		return e.EncodeCompressed()
+	}
+	return e.Encode()
 }
 
 func (b *redisBackend) release(ctx context.Context, l lease) (had bool, err error) {

@@ -33,9 +33,9 @@ func (m *middleware) serve(x host.Exchange) {
 		x.Run(host.Call{Passing: func(string) string { return "" }})
 		return
 	}
-	ctx := &outcomeContext{Context: x.Context()}
-	o := &ctx.outcome
-	x.SetContext(ctx)
+	rq := &request{x: x, context: outcomeContext{Context: x.Context()}}
+	o := &rq.context.outcome
+	x.SetContext(&rq.context)
 	defer m.record(o)
 
 	// Not ours: straight to the handler.
@@ -47,8 +47,7 @@ func (m *middleware) serve(x host.Exchange) {
 		m.bypass(x, o, reason)
 		return
 	}
-	rq, ok := m.view(x)
-	if !ok {
+	if !m.view(rq) {
 		m.bypass(x, o, "key")
 		return
 	}
@@ -82,16 +81,16 @@ func (m *middleware) serve(x host.Exchange) {
 			switch {
 			case turn > 0 && copied.Grant >= rq.arrived: // somebody computed it while this request waited
 				o.Role = RoleRemoteWaiter
-				m.reply(rq, o, copied)
+				m.reply(rq, o, copied, now)
 				return
 			case copied.FreshAt(now) > 0 && rq.says.Accepts(copied, now):
-				m.serveCopy(rq, o, RoleHit, copied, "")
+				m.serveCopy(rq, o, RoleHit, copied, now, "")
 				return
 			case rq.says.Tolerates(copied, m.cfg.Targeted, now):
-				m.serveCopy(rq, o, RoleStale, copied, "")
+				m.serveCopy(rq, o, RoleStale, copied, now, "")
 				return
 			case rq.mayHaveStale(copied, copied.Stale, now):
-				m.serveStale(rq, o, p, got)
+				m.serveStale(rq, o, p, got, now)
 				return
 			}
 		}
@@ -121,7 +120,7 @@ func (m *middleware) serve(x host.Exchange) {
 				if t.remote {
 					o.Role = RoleRemoteWaiter
 				}
-				m.reply(rq, o, e)
+				m.reply(rq, o, e, m.gate.backend.now())
 				return
 			}
 			m.gate.learn(rq, t.stored)
@@ -170,8 +169,9 @@ func (m *middleware) notOurs(x host.Exchange) string {
 // request is what the decisions about one request need to know of it.
 type request struct {
 	x           host.Exchange
+	context     outcomeContext // of x
+	key         string         // canonical
 	recipe      *recipe
-	key         string // canonical
 	hash        string
 	base        string
 	chosen      string
@@ -198,11 +198,13 @@ func (rq *request) shown(name string) []string {
 	return nil
 }
 
-func (m *middleware) view(x host.Exchange) (*request, bool) {
+// view looks at the request. It returns false if it has no key.
+func (m *middleware) view(rq *request) bool {
+	x := rq.x
 	k := Key{Host: x.Host(), Target: x.Target()}
 	if m.cfg.KeyBy != nil {
 		if k.By = m.cfg.KeyBy(x.Native()); k.By == "" {
-			return nil, false
+			return false
 		}
 	}
 	if len(m.recipe.secret) > 0 {
@@ -211,17 +213,20 @@ func (m *middleware) view(x host.Exchange) (*request, bool) {
 			k.Header[name] = x.Values(name)
 		}
 	}
-	var room [256]byte // on the stack: a longer key costs an allocation more
+	var room [512]byte // on the stack: a longer key costs an allocation more
 	key := m.recipe.key(room[:0], k)
-	rq := &request{x: x, recipe: &m.recipe, key: string(key), base: m.gate.base(key), chosen: m.recipe.chosen(x), credentials: m.uncovered(x), hidden: m.hidden, set: m.reducedCookie(x)}
+	both := string(m.gate.appendBase(key, key))
+	rq.key, rq.base = both[:len(key)], both[len(key):]
 	rq.hash = hashOf(rq.base)
+	rq.chosen = m.recipe.chosen(x)
+	rq.recipe, rq.hidden, rq.set = &m.recipe, m.hidden, m.reducedCookie(x)
 	if m.cfg.HonourRequest {
 		rq.says = rfc9111.ParseRequest(x.Values("Cache-Control"), x.Values("Pragma"))
 	}
-	if rq.credentials != rfc9111.NoCredentials {
+	if rq.credentials = m.uncovered(x); rq.credentials != rfc9111.NoCredentials {
 		rq.class = credentialed
 	}
-	return rq, true
+	return true
 }
 
 // place is where the response to the request belongs if it varies on these headers.
@@ -428,10 +433,10 @@ func (m *middleware) takePart(rq *request, o *Outcome, f *flight, s *seat) tidin
 
 // serveStale answers with a stale copy and has it refreshed: in the background if possible, else by
 // this request, if it gets the lock.
-func (m *middleware) serveStale(rq *request, o *Outcome, p place, seen stored) {
+func (m *middleware) serveStale(rq *request, o *Outcome, p place, seen stored, now int64) {
 	copied := seen.entry
 	if rq.neverLeads() != "" || m.gate.inFlight(p) {
-		m.serveCopy(rq, o, RoleStale, copied, "")
+		m.serveCopy(rq, o, RoleStale, copied, now, "")
 		return
 	}
 	f := m.newFlight(rq, p, seen)
@@ -440,7 +445,7 @@ func (m *middleware) serveStale(rq *request, o *Outcome, p place, seen stored) {
 	}
 	if f.refresh != nil {
 		m.gate.board(f, nil)
-		m.serveCopy(rq, o, RoleStale, copied, "")
+		m.serveCopy(rq, o, RoleStale, copied, now, "")
 		return
 	}
 	s := m.newSeat(rq, copied, time.Now().Add(lookBudget))
@@ -452,7 +457,7 @@ func (m *middleware) serveStale(rq *request, o *Outcome, p place, seen stored) {
 		m.compute(rq, o, t.grant, seen)
 		return
 	}
-	m.serveCopy(rq, o, RoleStale, copied, "")
+	m.serveCopy(rq, o, RoleStale, copied, m.gate.backend.now(), "")
 }
 
 func (g *Gate) inFlight(p place) bool {
@@ -494,7 +499,7 @@ func (m *middleware) degrade(rq *request, o *Outcome, why string, after time.Dur
 		copied := got.entry
 		now := m.gate.backend.now()
 		if why == "failing" && rq.mayHaveStale(copied, copied.StaleIfError, now) || rq.mayHaveStale(copied, copied.OverStale, now) {
-			m.serveCopy(rq, o, RoleStale, copied, why)
+			m.serveCopy(rq, o, RoleStale, copied, now, why)
 			return
 		}
 	}
@@ -505,7 +510,7 @@ func (m *middleware) degrade(rq *request, o *Outcome, why string, after time.Dur
 }
 
 // serveCopy answers with what is stored.
-func (m *middleware) serveCopy(rq *request, o *Outcome, role Role, e *entry.Entry, detail string) {
+func (m *middleware) serveCopy(rq *request, o *Outcome, role Role, e *entry.Entry, now int64, detail string) {
 	o.Role, o.Detail, o.Forward = role, detail, ""
-	m.reply(rq, o, e)
+	m.reply(rq, o, e, now)
 }

@@ -102,7 +102,7 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, seen stored) {
 	became := gr.await()
 
 	if v.Failure && copied != nil && became != verdictInvalidated && became != verdictReplaced && rq.mayHaveStale(copied, copied.StaleIfError, m.gate.backend.now()) {
-		m.serveCopy(rq, o, RoleStale, copied, v.Reason)
+		m.serveCopy(rq, o, RoleStale, copied, m.gate.backend.now(), v.Reason)
 		return
 	}
 	o.Stored = c.result == resultStored && became == verdictDone && gr.fleet
@@ -146,7 +146,7 @@ func (m *middleware) refuse(rq *request, o *Outcome, copied *entry.Entry, report
 	m.gate.drop(rq.base)
 	report(completion{result: resultGaveUp})
 	if standsIn {
-		m.serveCopy(rq, o, RoleStale, copied, string(causeMismatch))
+		m.serveCopy(rq, o, RoleStale, copied, m.gate.backend.now(), string(causeMismatch))
 		return
 	}
 	m.degrade(rq, o, string(causeMismatch), time.Second)
@@ -277,9 +277,8 @@ func union(known, more []string) []string {
 	return slices.Compact(names)
 }
 
-// reply answers with an entry.
-func (m *middleware) reply(rq *request, o *Outcome, e *entry.Entry) {
-	now := m.gate.backend.now()
+// reply answers with an entry, as old as it is at the fleet time now.
+func (m *middleware) reply(rq *request, o *Outcome, e *entry.Entry, now int64) {
 	age := e.AgeAt(now)
 	o.TTL, o.Status = e.FreshAt(now), e.Status
 	shown := ""

@@ -26,7 +26,7 @@ func newExchange(c *fiber.Ctx) *exchange {
 	return &exchange{
 		c:         c,
 		target:    string(c.Request().Header.RequestURI()),
-		asSpelled: c.App().Config().DisableHeaderNormalizing,
+		asSpelled: c.App().Server().DisableHeaderNamesNormalizing,
 	}
 }
 

@@ -6,8 +6,8 @@
 --       3 lifetime of the claim, ms
 --       4 head of the entry that the caller saw, "" for none
 --       5 what follows the head and the checksum in the vary record that the caller used, "" for none
---       6 inbox channel to announce the end of somebody else's lock to, "" for none
---       7 lifetime of the list of inboxes, ms
+--       6 inbox channel to announce the end of somebody else's lock to, "" for none or if it is entered already
+--       7 lifetime of the set of inboxes, ms
 --       8 variant, "" at the base location
 --       9 "1" if the caller has a stale copy
 -- Returns one of
@@ -22,10 +22,18 @@
 -- answers "won" again. A lock without a matching claim is free: the key was
 -- invalidated, or the claim evicted.
 --
+-- The inboxes are a set, so that the thousandth costs no more to enter than the first. It lives on with each. A process enters
+-- once for each lock that it waits for, and again before the set could have gone.
+--
 -- All variants of a key belong to one generation, which ends with an invalidation: a variant that the index
 -- has forgotten, because it was evicted, goes with it.
 
 local token, now = ARGV[1], nil
+local have = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[9])
+local lock, claim, mark, fail = have[1], have[2], have[3], have[4]
+
+-- What the winner will store belongs to it. At the base location it may be the first variant, and begins one.
+local generation = have[5] or token
 
 local function micros()
   if not now then
@@ -85,7 +93,7 @@ local function indexed()
     redis.call('PEXPIRE', KEYS[8], ARGV[3])
   end
   local begun = redis.pcall('SET', KEYS[9], token, 'NX', 'PX', ARGV[3])
-  if not begun and not redis.call('MGET', KEYS[9])[1] then -- another kind of value
+  if not begun and not have[5] then -- another kind of value
     begun = redis.pcall('SET', KEYS[9], token, 'PX', ARGV[3])
   end
   if refused(begun) then return begun.err end
@@ -94,17 +102,21 @@ local function indexed()
   end
 end
 
--- The generation of what the winner will store. At the base location it may be the first variant.
-local function generation()
-  return redis.call('MGET', KEYS[9])[1] or token
+-- Enter an inbox with those that wait.
+local function enter(inbox)
+  local added = redis.pcall('SADD', KEYS[5], inbox)
+  if refused(added) and string.sub(added.err, 1, 9) == 'WRONGTYPE' then -- another kind of value stands in its place
+    redis.pcall('DEL', KEYS[5])
+    added = redis.pcall('SADD', KEYS[5], inbox)
+  end
+  if not refused(added) then
+    redis.call('PEXPIRE', KEYS[5], ARGV[7])
+  end
 end
-
-local have = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
-local lock, claim, mark, fail, wait = have[1], have[2], have[3], have[4], have[5]
 
 if lock == token and claim == token then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return {'won', micros(), generation()}
+  return {'won', micros(), generation}
 end
 
 if mark then
@@ -115,16 +127,14 @@ if mark then
       local set = redis.pcall('SET', KEYS[2], token, 'NX', 'PX', ARGV[3])
       mine = set and not refused(set)
     end
-    return {'uncacheable', left, mine and 1 or 0, micros(), generation()}
+    return {'uncacheable', left, mine and 1 or 0, micros(), generation}
   end
 end
 
 if lock and lock == claim then
   local left = redis.call('PTTL', KEYS[1])
   if left > 0 then -- a lock without a lifetime is not one of ours: free
-    if ARGV[6] ~= '' and not (wait and string.find(wait, ARGV[6], 1, true)) then
-      redis.pcall('SET', KEYS[5], (wait and wait .. '\n' or '') .. ARGV[6], 'PX', ARGV[7])
-    end
+    if ARGV[6] ~= '' then enter(ARGV[6]) end
     return {'held', left}
   end
 end
@@ -172,4 +182,4 @@ if refused(set) then
   redis.call('DEL', KEYS[1])
   return {'nolock', set.err}
 end
-return {'won', micros(), generation()}
+return {'won', micros(), generation}

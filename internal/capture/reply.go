@@ -19,8 +19,7 @@ import (
 // a response in its own way (Gin: 404 and its page where no route matched).
 func Write(w http.ResponseWriter, method string, reply host.Reply) {
 	h := w.Header()
-	headers.Apply(h, reply.Header)
-	values := make([]string, 3) // of the three headers below, in one allocation
+	values := headers.ApplyAnd(h, reply.Header, 3) // with room for the three headers below
 	if reply.Age != "" {
 		h["Age"] = one(values, 0, reply.Age)
 	}

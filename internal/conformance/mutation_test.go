@@ -211,6 +211,19 @@ func TestForgedEntries(t *testing.T) {
 	mutate(t, NetHTTP(), 100, mutationsPerHost/2, forged, core.SignEntries([]byte("the first key of two"), []byte("the second key of two")))
 }
 
+// The same with compressed bodies, whose length and content only the decoder can judge once the sum is right.
+func TestMutatedCompressedEntries(t *testing.T) {
+	damaged := append(slices.Clone(mutations), mutation{"a body of noise with a right sum", func(r *rand.Rand, raw []byte, _ func() []byte) []byte {
+		at := 36 + int(binary.BigEndian.Uint32(raw[32:]))
+		if compressed := bytes.HasPrefix(raw[at:], []byte{0x28, 0xb5, 0x2f, 0xfd}); !compressed {
+			return raw
+		}
+		copy(raw[at+4:], noise(r, len(raw)-at-4))
+		return resealed(raw)
+	}})
+	mutate(t, NetHTTP(), 101, mutationsPerHost/2, damaged, core.CompressEntries(1<<10))
+}
+
 func mutate(t *testing.T, h Host, number uint64, times int, mutations []mutation, opts ...core.RedisOption) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, number))

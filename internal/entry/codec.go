@@ -11,12 +11,22 @@ import (
 
 // The metadata of an entry: the numbers of Entry.numbers, Key, VaryKey, Generation, Vary, Header. Numbers and
 // lengths are uvarints, a string is its length and its bytes, a list its length and its elements, a
-// field its operation, name and value.
+// field its operation, name and value. The length of the body among the numbers is what it has when it is not compressed.
 
 // Encode returns the stored form of the entry, in one allocation of the exact size. Durations
 // outside 0 to MaxDuration are brought into that range. The entry must be one that Decode accepts:
 // a Status of three digits, Vary names that are tokens, a Header that went through headers.Strip.
-func (e *Entry) Encode() []byte {
+func (e *Entry) Encode() []byte { return e.encode(e.Body) }
+
+// EncodeCompressed is Encode with a compressed body, where that makes it an eighth shorter at least.
+func (e *Entry) EncodeCompressed() []byte {
+	if small := compress(e.Body); small != nil {
+		return e.encode(small)
+	}
+	return e.Encode()
+}
+
+func (e *Entry) encode(body []byte) []byte {
 	numbers := e.numbers()
 	size := stringSize(e.Key) + stringSize(e.VaryKey) + stringSize(e.Generation) + stringsSize(e.Vary) + numberSize(uint64(len(e.Header)))
 	for _, n := range numbers {
@@ -26,7 +36,7 @@ func (e *Entry) Encode() []byte {
 		size += 1 + stringSize(e.Header[i].Name) + stringSize(e.Header[i].Value)
 	}
 
-	out := begin(size+len(e.Body), kindEntry, e.Grant, e.Token)
+	out := begin(size+len(body), kindEntry, e.Grant, e.Token)
 	for _, n := range numbers {
 		out = binary.AppendUvarint(out, n)
 	}
@@ -40,17 +50,18 @@ func (e *Entry) Encode() []byte {
 		out = appendString(out, e.Header[i].Name)
 		out = appendString(out, e.Header[i].Value)
 	}
-	out = append(out, e.Body...)
+	out = append(out, body...)
 	return seal(out, size)
 }
 
-// Decode is the inverse of Encode. The entry takes raw over: Body is its last part, with no
+// Decode is the inverse of Encode and EncodeCompressed. The entry takes raw over: Body is its last part, with no
 // capacity beyond, so raw may neither be modified nor reused as long as the entry lives, and the
-// entry is read-only to everybody who shares it. The strings share one copy of the metadata.
+// entry is read-only to everybody who shares it. The strings share one copy of the metadata. A compressed
+// body has an allocation of its own, and is at most so many bytes long.
 //
 // It fails with ErrVersion (written by another version) or ErrCorrupt (anything else). It never
-// panics, and allocates no more than a small multiple of len(raw), whatever raw claims.
-func Decode(raw []byte) (*Entry, error) {
+// panics, and allocates no more than a small multiple of len(raw), and most, whatever raw claims.
+func Decode(raw []byte, most int64) (*Entry, error) {
 	f, err := open(raw, kindEntry)
 	if err != nil {
 		return nil, err
@@ -70,7 +81,8 @@ func Decode(raw []byte) (*Entry, error) {
 		Body:         f.body,
 	}
 	in.check(e.Status >= 100)
-	in.check(in.number(math.MaxUint64) == uint64(len(f.body)))
+	size, stored := in.number(math.MaxInt64), uint64(len(f.body))
+	in.check(size == stored || size > stored && size <= uint64(max(0, most)))
 	e.Key = in.string()
 	e.VaryKey = in.string()
 	e.Generation = in.string()
@@ -78,6 +90,11 @@ func Decode(raw []byte) (*Entry, error) {
 	e.Header = in.header()
 	if !in.done() {
 		return nil, ErrCorrupt
+	}
+	if size != stored {
+		if e.Body, e.Expanded = expand(f.body, int(size)); !e.Expanded {
+			return nil, ErrCorrupt
+		}
 	}
 	return e, nil
 }

@@ -57,7 +57,7 @@ func TestRoundTrip(t *testing.T) {
 			if IsRecord(raw) {
 				t.Error("taken for a record")
 			}
-			got, err := Decode(raw)
+			got, err := Decode(raw, 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +69,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestEncodeBoundsDurations(t *testing.T) {
-	got, err := Decode((&Entry{Status: 200, Received: -1, Age: -1, Fresh: MaxDuration + 1}).Encode())
+	got, err := Decode((&Entry{Status: 200, Received: -1, Age: -1, Fresh: MaxDuration + 1}).Encode(), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestEncodeBoundsDurations(t *testing.T) {
 func TestDecodeBodyIsCapped(t *testing.T) {
 	raw := sample(10).Encode()
 	buffer := append(slices.Clone(raw), "of somebody else"...)
-	e, err := Decode(buffer[:len(raw)])
+	e, err := Decode(buffer[:len(raw)], 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestDamage(t *testing.T) {
 	for name, raw := range map[string][]byte{"entry": sample(300).Encode(), "entry without body": sample(0).Encode(), "record": record.Encode()} {
 		t.Run(name, func(t *testing.T) {
 			decode := func(raw []byte) error {
-				_, err1 := Decode(raw)
+				_, err1 := Decode(raw, 1<<20)
 				_, err2 := DecodeRecord(raw)
 				if err1 == nil || err2 == nil {
 					return nil
@@ -174,7 +174,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"another version, of which only the first bytes are known", other[:4], ErrVersion},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := Decode(tt.raw); !errors.Is(err, tt.want) {
+			if _, err := Decode(tt.raw, 1<<20); !errors.Is(err, tt.want) {
 				t.Errorf("Decode: %v, want %v", err, tt.want)
 			}
 		})
@@ -209,7 +209,7 @@ func TestDecodeValidates(t *testing.T) {
 		"vary name of nothing":       {Status: 200, Vary: []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Decode(e.Encode()); !errors.Is(err, ErrCorrupt) {
+			if _, err := Decode(e.Encode(), 1<<20); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("Decode: %v", err)
 			}
 		})
@@ -238,7 +238,7 @@ func TestDecodeAllocatesLittle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			raw := frameOf(kindEntry, metadata, "")
 			allocated := allocatedBy(func() {
-				if _, err := Decode(raw); !errors.Is(err, ErrCorrupt) {
+				if _, err := Decode(raw, 1<<20); !errors.Is(err, ErrCorrupt) {
 					t.Errorf("Decode: %v", err)
 				}
 			})
@@ -256,10 +256,10 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("Encode: %v allocations", got)
 	}
 	// The entry, its strings, its vary names, its fields.
-	if got := testing.AllocsPerRun(100, func() { _, _ = Decode(raw) }); got > 4 {
+	if got := testing.AllocsPerRun(100, func() { _, _ = Decode(raw, 1<<20) }); got > 4 {
 		t.Errorf("Decode: %v allocations", got)
 	}
-	if got := allocatedBy(func() { _, _ = Decode(raw) }); got > 4096 {
+	if got := allocatedBy(func() { _, _ = Decode(raw, 1<<20) }); got > 4096 {
 		t.Errorf("Decode: %d bytes", got)
 	}
 }
@@ -270,12 +270,14 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(sample(10).Encode())
 	f.Add(sample(0).Encode())
+	f.Add(sample(5000).EncodeCompressed())
 	f.Add((&Entry{Status: 200}).Encode())
 	f.Add((&Record{Names: []string{"Accept"}}).Encode())
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		check := func(raw []byte) {
-			if e, err := Decode(raw); err == nil {
-				again, err := Decode(e.Encode())
+			if e, err := Decode(raw, 1<<20); err == nil {
+				again, err := Decode(e.Encode(), 1<<20)
+				e.Expanded = false
 				if err != nil || !reflect.DeepEqual(again, e) {
 					t.Errorf("%+v becomes %+v, %v", e, again, err)
 				}
@@ -316,7 +318,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(size))
 			for b.Loop() {
-				if _, err := Decode(raw); err != nil {
+				if _, err := Decode(raw, 1<<20); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -48,6 +48,8 @@ type Entry struct {
 	Status int
 	Header []headers.Field // stripped: every field is headers.Valid
 	Body   []byte
+
+	Expanded bool // Decode made Body: it was compressed. Not stored
 }
 
 // AgeAt returns the age of the response at the fleet time now (RFC 9111 4.2.3): between Age and

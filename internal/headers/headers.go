@@ -80,8 +80,11 @@ func Diff(before, after http.Header) []Field {
 
 // Apply replays a difference onto h: Apply(before, Diff(before, after)) makes before equal to
 // after. The values of all names share one allocation.
-func Apply(h http.Header, diff []Field) {
-	values := make([]string, len(diff))
+func Apply(h http.Header, diff []Field) { ApplyAnd(h, diff, 0) }
+
+// ApplyAnd is Apply with room for the values of more fields in the same allocation, for the caller to use.
+func ApplyAnd(h http.Header, diff []Field, more int) (room []string) {
+	values := make([]string, len(diff)+more)
 	for i := 0; i < len(diff); {
 		f, n := diff[i], 1
 		switch f.Op {
@@ -104,6 +107,7 @@ func Apply(h http.Header, diff []Field) {
 		}
 		i += n
 	}
+	return values[len(diff):]
 }
 
 // Get returns the first value that the difference gives to the name, in whatever case it was

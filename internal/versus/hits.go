@@ -75,8 +75,12 @@ func hits(c config, s *redisServer) (table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &hitTable{samples: make(map[string]map[string][]sample)}
-	for _, w := range workloads(c.quick) {
+	all := workloads(c.quick)
+	t := &hitTable{hot: all[0], uniform: all[1], samples: make(map[string]map[string][]sample)}
+	for _, w := range all {
+		if !c.load.MatchString(w.name) {
+			continue
+		}
 		t.workloads = append(t.workloads, w)
 		t.samples[w.name] = make(map[string][]sample)
 		for i := range running {

@@ -27,12 +27,13 @@ func main() {
 		exit(serve(orders))
 	}
 	c := config{}
-	var only, phases string
+	var only, load, phases string
 	quick := flag.Bool("quick", false, "a smoke test: one short round of everything")
 	flag.IntVar(&c.rounds, "rounds", 5, "`rounds`, of which medians are taken")
 	flag.DurationVar(&c.slice, "slice", 500*time.Millisecond, "how long each contestant is under load in a round")
 	flag.StringVar(&c.redis, "redis", "", "`address` of a Redis that nobody else uses (default: an own redis-server)")
-	flag.StringVar(&only, "only", "", "contestants whose name matches `regexp`, and the floors")
+	flag.StringVar(&only, "only", "", "contestants whose name matches `regexp`, and the floors of their frameworks")
+	flag.StringVar(&load, "load", "", "of the hits, what matches `regexp`: \"one hot key, 1 KiB\"")
 	flag.StringVar(&phases, "phases", "hits,allocations,waiters,herd", "what to measure")
 	flag.StringVar(&c.out, "out", "", "write the report to `file`")
 	flag.StringVar(&c.profiles, "profiles", "", "write CPU profiles of the servers to `directory`, one for each cell of the hits; they cost time")
@@ -45,8 +46,21 @@ func main() {
 	if err != nil {
 		exit(err)
 	}
-	for _, x := range contestants() {
-		if x.floor() || x.cache == bare || pattern.MatchString(x.name()) {
+	if c.load, err = regexp.Compile(load); err != nil {
+		exit(err)
+	}
+	if c.profiles != "" {
+		if err := os.MkdirAll(c.profiles, 0o755); err != nil {
+			exit(err)
+		}
+	}
+	all := contestants()
+	frameworks := make(map[string]bool)
+	for _, x := range all {
+		frameworks[x.framework] = frameworks[x.framework] || pattern.MatchString(x.name())
+	}
+	for _, x := range all {
+		if pattern.MatchString(x.name()) || frameworks[x.framework] && (x.floor() || x.cache == bare) {
 			c.contestants = append(c.contestants, x)
 		}
 	}
@@ -67,6 +81,7 @@ type config struct {
 	quick       bool
 	redis       string
 	phases      []string
+	load        *regexp.Regexp
 	contestants []contestant
 	out         string
 	profiles    string

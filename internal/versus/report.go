@@ -101,9 +101,10 @@ func named(framework, cache string) string {
 }
 
 type hitTable struct {
-	workloads   []workload
-	contestants []contestant
-	samples     map[string]map[string][]sample // by workload and contestant
+	workloads    []workload
+	hot, uniform workload // what the goals are about
+	contestants  []contestant
+	samples      map[string]map[string][]sample // by workload and contestant
 }
 
 // ratio is the median over the rounds of a's rate to b's, 0 if there is none.
@@ -136,7 +137,7 @@ func (t *hitTable) markdown(b *strings.Builder) {
 }
 
 func (t *hitTable) goals() (goals []goal) {
-	hot, uniform := t.workloads[0], t.workloads[1]
+	hot, uniform := t.hot, t.uniform
 	for _, g := range []struct {
 		what string
 		w    workload
