@@ -16,17 +16,16 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// elsewhere are the faults of the list that have no row here: they belong to a later issue, or need more than
-// this suite has.
+// elsewhere are the faults of the list that have no row here, because they need another server than this suite's, or a fault of it.
 var elsewhere = map[int]string{
-	58: "core, with a server of its own: failover",
-	59: "core: cluster slots; every case marked for the cluster runs there",
-	60: "later: maxmemory",
-	61: "later: the breaker",
-	62: "later: tags",
-	63: "later: tags",
-	64: "later: flush",
-	71: "later: the memory tier",
+	58: "core: TestScriptFlushMidFlight; internal/chaos: SCRIPT FLUSH, failovers",
+	59: "core: the contract of the backend, on a cluster; here every case that is marked for the cluster",
+	60: "core: TestOutOfMemoryBetweenAcquireAndStore; internal/chaos: OOM, eviction",
+	61: "core: TestBudget, TestNetworkFallsSilentUnderLoad; internal/chaos: a server that hangs",
+	62: "no tags; that every index has a lifetime: redistest.CheckTTLs",
+	63: "no tags",
+	64: "nothing flushes; lifetimes below a second: number 32",
+	71: "core: TestTier",
 }
 
 // Every fault that others met has a row.
