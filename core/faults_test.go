@@ -157,6 +157,7 @@ func TestUnknownAcquireIsCleanedUp(t *testing.T) {
 			p := processOn(t, server.Client(once, func(o *redis.Options) { o.Addr = proxy.Addr }), ns)
 			var o origin
 			held := hold(proxy)
+			scripts := redistest.CommandStats(t, admin)["evalsha"]
 			v := get("/", o.answers(0, "body")).send(p.serve)
 			v.want(t, RoleWinner, "body")
 			if v.out.Cause != string(causeNoRedis) || v.out.Stored {
@@ -164,6 +165,9 @@ func TestUnknownAcquireIsCleanedUp(t *testing.T) {
 			}
 			<-held.Held()
 			was := redistest.CommandStats(t, admin)["set"]
+			if name == "the request is late" { // the first to give it back finds nothing yet
+				eventually(t, func() bool { return redistest.CommandStats(t, admin)["evalsha"] > scripts })
+			}
 			held.Release()
 			if name == "the request is late" {
 				eventually(t, func() bool { return redistest.CommandStats(t, admin)["set"] > was }) // it is executed now
@@ -683,13 +687,26 @@ func TestDamagedValues(t *testing.T) {
 						t.Errorf("not stored: %s", v.got.Get("Cache-Status"))
 					}
 					for _, p := range []process{p, knows} {
-						get("/", o.answers(0, "never")).send(p.serve).want(t, RoleHit, "new")
+						hits(t, p, "new")
 					}
 					unlocked(t, c, ns)
 				})
 			}
 		}
 	}
+}
+
+// hits fails the test unless a request to / is a hit with this body. One that Redis did not answer in time does not count.
+func hits(t *testing.T, p process, body string) {
+	t.Helper()
+	eventually(t, func() bool {
+		v := get("/", func(_ context.Context, p *page) { p.write(200, "never") }).send(p.serve)
+		if v.out.Cause == string(causeNoRedis) {
+			return false
+		}
+		v.want(t, RoleHit, body)
+		return true
+	})
 }
 
 // Two processes that remember different Vary names for one key, after the record of one was lost.
@@ -705,7 +722,8 @@ func TestProcessesThatKnowDifferentVariance(t *testing.T) {
 		}))
 	}
 	varies("X-Lang").send(a.serve).want(t, RoleWinner, "on X-Lang")
-	varies("X-Lang").send(a.serve).want(t, RoleHit, "on X-Lang") // now it knows
+	eventually(t, func() bool { return varies("X-Lang").send(a.serve).out.Role == RoleHit }) // now it knows
+	began := o.runs()
 	if err := b.gate.Invalidate(t.Context(), Key{Host: "shop.example", Target: "/"}); err != nil {
 		t.Fatal(err)
 	}
@@ -719,14 +737,56 @@ func TestProcessesThatKnowDifferentVariance(t *testing.T) {
 	}
 	was := o.runs()
 	for _, p := range []process{a, b} {
-		if v := varies("X-Zone").send(p.serve); v.out.Role != RoleHit {
+		if v := varies("X-Zone").send(p.serve); v.out.Role != RoleHit && v.out.Cause != string(causeNoRedis) {
 			t.Errorf("after they have met: %s %s, want a hit", v.out.Role, v.out.Detail)
 		}
 	}
-	if n := o.runs(); n != was || n > 3 {
-		t.Errorf("%d computations, want at most 3", n)
+	if n := o.runs(); untimely(a, b) == 0 && (n != was || n > began+2) {
+		t.Errorf("%d computations, want at most 2", n-began)
 	}
 	unlocked(t, c, ns)
+}
+
+// A response that varies on more than a record has room for is computed for everybody, and stored for nobody: scripts would not
+// see the whole record, and tell whoever wants another variant to look again, for ever.
+func TestVaryOnTooMuch(t *testing.T) {
+	c := redistest.Shared(t).Client()
+	for name, b := range map[string]Backend{"redis": Redis(c, unique("too-much")), "memory": Memory(1 << 20)} {
+		t.Run(name, func(t *testing.T) {
+			g := gateOn(t, b)
+			serve := g.Mount(FreshFor(time.Minute))
+			var o origin
+			var many []string
+			for i := range 400 {
+				many = append(many, fmt.Sprintf("X-Header-%d", i))
+			}
+			ask := func(lang string, vary ...string) *visit {
+				return get("/", o.handles(func(_ context.Context, p *page) {
+					p.header.Set("Vary", strings.Join(vary, ", "))
+					p.write(200, "for "+lang)
+				}), with("X-Lang", lang)).send(serve)
+			}
+			for range 2 {
+				for _, lang := range []string{"de", "fr"} {
+					if v := ask(lang, append(many, "X-Lang")...); v.status != 200 || v.body != "for "+lang || v.out.Stored {
+						t.Errorf("%s: %d %q as %s %s, stored %v", lang, v.status, v.body, v.out.Role, v.out.Detail, v.out.Stored)
+					}
+				}
+			}
+			if v := ask("de", many...); v.out.Detail != "vary-many" && v.out.Role != RoleParallel {
+				t.Errorf("%s %s", v.out.Role, v.out.Detail)
+			}
+			if err := g.Invalidate(t.Context(), Key{Host: "shop.example", Target: "/"}); err != nil {
+				t.Fatal(err)
+			}
+			for _, lang := range []string{"de", "fr"} { // the handler has mended its ways
+				ask(lang, "X-Lang")
+				if v := ask(lang, "X-Lang"); v.out.Role != RoleHit || v.body != "for "+lang {
+					t.Errorf("%s afterwards: %q as %s %s", lang, v.body, v.out.Role, v.out.Detail)
+				}
+			}
+		})
+	}
 }
 
 // grantsAll is a process whose lock excludes nobody.

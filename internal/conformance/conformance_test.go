@@ -16,15 +16,15 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// elsewhere are the faults of the list that have no row here: other tests have them, or what they befall does not exist yet.
+// elsewhere are the faults of the list that have no row here, because they need another server than this suite's, or a fault of it.
 var elsewhere = map[int]string{
-	58: "core: TestScriptFlushMidFlight; internal/chaos: failover",
-	59: "core: every test of the backend runs on a cluster too",
-	60: "internal/chaos: eviction",
-	61: "core: TestBudget; internal/chaos: the networks that fall silent",
-	62: "there are no tags yet",
-	63: "there are no tags yet",
-	64: "there is no flush; lifetimes are never less than 1 ms",
+	58: "core: TestScriptFlushMidFlight; internal/chaos: SCRIPT FLUSH, failovers",
+	59: "core: the contract of the backend, on a cluster; here every case that is marked for the cluster",
+	60: "core: TestOutOfMemoryBetweenAcquireAndStore; internal/chaos: OOM, eviction",
+	61: "core: TestBudget, TestNetworkFallsSilentUnderLoad; internal/chaos: a server that hangs",
+	62: "no tags; that every index has a lifetime: redistest.CheckTTLs",
+	63: "no tags",
+	64: "nothing flushes; lifetimes below a second: number 32",
 	71: "core: TestTier",
 }
 
