@@ -12,7 +12,7 @@
 --       9 "1" if the caller has a stale copy
 -- Returns one of
 --   {"won", time in µs, generation}
---   {"held", ms left of the lock}
+--   {"held", ms left of the lock, its token}
 --   {"changed"}                                   the entry or the vary record is another one
 --   {"uncacheable", ms left, 1 if claimed, time, generation}   also with more than 64 variants
 --   {"failing", ms left}
@@ -125,7 +125,7 @@ if lock and lock == claim then
     if ARGV[6] ~= '' and not (wait and string.find(wait, ARGV[6], 1, true)) then
       redis.pcall('SET', KEYS[5], (wait and wait .. '\n' or '') .. ARGV[6], 'PX', ARGV[7])
     end
-    return {'held', left}
+    return {'held', left, lock}
   end
 end
 
