@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -171,6 +172,73 @@ func TestProbesAreOffTheRequests(t *testing.T) {
 		eventually(t, func() bool { return p.state("reads") == "open" })
 	}
 	proxy.Pass()
+	eventually(t, func() bool { return get("/healed", o.answers(0, "well")).send(p.serve).out.Role == RoleHit })
+}
+
+// Where the network is too slow for the values, a probe that asks for something small would close the breaker again and
+// again: it makes the read that failed.
+func TestReadsStayOpenWhileValuesAreTooSlow(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server.Addr)
+	p := processOn(t, server.Client(func(o *redis.Options) { o.Addr = proxy.Addr }), unique("slow"))
+	var o origin
+	large := strings.Repeat("x", 64<<10)
+	eventually(t, func() bool { return get("/", o.answers(0, large)).send(p.serve).out.Role == RoleHit })
+	proxy.Limit(128 << 10)
+	eventually(t, func() bool {
+		get("/", o.answers(0, "alone")).send(p.serve)
+		return p.state("reads") != "closed"
+	})
+	for range 3 {
+		eventually(t, func() bool { return p.state("reads") == "half-open" })
+		get("/", o.answers(0, "alone")).send(p.serve).want(t, RoleWinner, "alone")
+		eventually(t, func() bool { return p.state("reads") != "half-open" })
+		if got := p.state("reads"); got != "open" {
+			t.Fatalf("reads are %s after a probe", got)
+		}
+	}
+	if got := p.state("locks"); got != "closed" {
+		t.Errorf("locks are %s", got)
+	}
+	proxy.Pass()
+	eventually(t, func() bool { return get("/", o.answers(0, "alone")).send(p.serve).out.Role == RoleHit })
+}
+
+// slowHook holds every command up.
+type slowHook struct{ on *atomic.Bool }
+
+func (h slowHook) DialHook(hook redis.DialHook) redis.DialHook { return hook }
+
+func (h slowHook) ProcessPipelineHook(hook redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return hook
+}
+
+func (h slowHook) ProcessHook(hook redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := hook(ctx, cmd)
+		if h.on.Load() {
+			pause(readBudget + 20*time.Millisecond)
+		}
+		return err
+	}
+}
+
+// A hook of the user's that blocks is part of each call, which ends well, but late: the breakers open all the same.
+func TestBlockingHookOpens(t *testing.T) {
+	client := redistest.Shared(t).Client()
+	hook := slowHook{&atomic.Bool{}}
+	client.AddHook(hook)
+	p := processOn(t, client, unique("hook"), LockFor(time.Second))
+	var o origin
+	eventually(t, func() bool { return get("/", o.answers(0, "warm")).send(p.serve).out.Role == RoleHit })
+	hook.on.Store(true)
+	for range breakAfter {
+		get("/", o.answers(0, "warm")).send(p.serve)
+	}
+	if got := p.state("reads"); got == "closed" {
+		t.Error("reads still pass")
+	}
+	hook.on.Store(false)
 	eventually(t, func() bool { return get("/healed", o.answers(0, "well")).send(p.serve).out.Role == RoleHit })
 }
 
