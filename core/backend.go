@@ -55,6 +55,9 @@ type backend interface {
 	// ended for which this process waits. It is called before any other method.
 	announcements(deliver func(loc string, why result))
 
+	// missed takes that an announcement did not come: the lock for which this process was waiting has ended all the same.
+	missed()
+
 	// report sets where trouble is logged and counted. It is called before any other method.
 	report(log *slog.Logger, count func(cause))
 
@@ -141,6 +144,7 @@ const (
 type answer struct {
 	state   state
 	remains time.Duration // held: of the lock; uncacheable, failing: of that state
+	holder  string        // held: whose lock it is
 	claimed bool          // uncacheable: the response may be stored if it has become cacheable
 	grant   int64         // won, or claimed: fleet time in µs
 

@@ -28,7 +28,7 @@ type node struct {
 
 func newNode(name string, prompt bool, t *troubles) *node {
 	n := &node{name: name}
-	n.reads.init(name, "reads", prompt, askRead, t)
+	n.reads.init(name, "reads", prompt, nil, t)
 	n.locks.init(name, "locks", prompt, askLock, t)
 	n.stores.init(name, "stores", prompt, askStore, t)
 	return n
@@ -37,10 +37,12 @@ func newNode(name string, prompt bool, t *troubles) *node {
 // A breaker keeps calls from a Redis that does not answer. It counts connections that fail and calls that time out, in a row;
 // never a server's error reply (the server is there, and it answers fast), never a caller that left. A server that lets
 // nobody in (NOAUTH, WRONGPASS) counts as one that refuses connections: each call would make one in vain. Open, the breaker
-// refuses at once. While there are requests, a probe goes out every half second; its success closes the breaker.
+// refuses at once. While there are requests, a probe goes out every half second; its success closes the breaker. A probe of reads
+// makes the read that failed last once more: where the network is too slow for the values, another one would tell nothing.
 type breaker struct {
 	circuit  *gobreaker.TwoStepCircuitBreaker[struct{}]
-	ask      func(ctx context.Context, c redisClient, key string) error // what a probe does
+	ask      func(ctx context.Context, c redisClient, key string) error // what a probe does; nil: what failed last
+	failed   atomic.Pointer[func(context.Context) error]                // which is this; set before the breaker opens
 	prompt   bool                                                       // calls end with their context by themselves
 	halfOpen atomic.Bool
 	slots    chan struct{}
@@ -56,8 +58,8 @@ func (b *breaker) init(name, kind string, prompt bool, ask func(context.Context,
 		MaxRequests:  1,
 		Timeout:      probeEvery,
 		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
-		IsSuccessful: func(err error) bool { return err == nil || isReply(err) && !shutOut(err) },
-		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) || errors.Is(err, errTooBrief) },
+		IsSuccessful: succeeded,
+		IsExcluded:   excluded,
 		OnStateChange: func(kind string, from, to gobreaker.State) {
 			b.halfOpen.Store(to == gobreaker.StateHalfOpen)
 			b.t.breaker(name, kind, from, to)
@@ -67,10 +69,6 @@ func (b *breaker) init(name, kind string, prompt bool, ask func(context.Context,
 
 // probed is the suffix of a key that nobody else uses, beside the key of the request that a probe stands in for.
 const probed = ":probe"
-
-func askRead(ctx context.Context, c redisClient, key string) error {
-	return c.GetRange(ctx, key+probed, 0, 0).Err()
-}
 
 // askStore stores nothing, for a moment.
 func askStore(ctx context.Context, c redisClient, key string) error {
@@ -82,6 +80,10 @@ func askLock(ctx context.Context, c redisClient, key string) error {
 	token := newToken()
 	return releaseScript.Run(ctx, c, []string{key + probed, key + probed}, token[:]).Err()
 }
+
+func succeeded(err error) bool { return err == nil || isReply(err) && !shutOut(err) }
+
+func excluded(err error) bool { return errors.Is(err, context.Canceled) || errors.Is(err, errTooBrief) }
 
 // done takes the end of a call.
 func (b *breaker) done(report func(error), err error) {

@@ -174,6 +174,35 @@ func TestProbesAreOffTheRequests(t *testing.T) {
 	eventually(t, func() bool { return get("/healed", o.answers(0, "well")).send(p.serve).out.Role == RoleHit })
 }
 
+// Where the network is too slow for the values, a probe that asks for something small would close the breaker again and
+// again: it makes the read that failed.
+func TestReadsStayOpenWhileValuesAreTooSlow(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server.Addr)
+	p := processOn(t, server.Client(func(o *redis.Options) { o.Addr = proxy.Addr }), unique("slow"), MaxBody(1<<20))
+	var o origin
+	large := strings.Repeat("x", 1<<20)
+	eventually(t, func() bool { return get("/", o.answers(0, large)).send(p.serve).out.Role == RoleHit })
+	proxy.Limit(2 << 20)
+	eventually(t, func() bool {
+		get("/", o.answers(0, "alone")).send(p.serve)
+		return p.state("reads") != "closed"
+	})
+	for range 3 {
+		eventually(t, func() bool { return p.state("reads") == "half-open" })
+		get("/", o.answers(0, "alone")).send(p.serve).want(t, RoleWinner, "alone")
+		eventually(t, func() bool { return p.state("reads") != "half-open" })
+		if got := p.state("reads"); got != "open" {
+			t.Fatalf("reads are %s after a probe", got)
+		}
+	}
+	if got := p.state("locks"); got != "closed" {
+		t.Errorf("locks are %s", got)
+	}
+	proxy.Pass()
+	eventually(t, func() bool { return get("/", o.answers(0, "alone")).send(p.serve).out.Role == RoleHit })
+}
+
 // Each cluster node has its breakers: a node that says nothing costs the keys of the others nothing.
 func TestBreakersOfAClusterAreApart(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)

@@ -265,12 +265,18 @@ func (f *flight) run() {
 	defer f.close(tidings{kind: tidingsAgain})
 	waited, poll := false, time.Duration(0)
 	why := causeMiss
+	holder := "" // whose lock's end has not been announced yet
 	for {
 		class, patient, hasStale, needed := f.needed()
 		if !needed {
 			return
 		}
 		gr, found, err := f.acquire(class, patient, hasStale)
+		if holder != "" && err == nil && found.holder != holder {
+			poll = 0 // it has ended, and this is another
+			f.m.gate.backend.missed()
+		}
+		holder = ""
 		switch {
 		case err != nil, found.state == stateNoLock, found.state == stateChanged && !f.reread():
 			// No fleet lock, or what somebody stored cannot be read. One request of this process computes; nothing can be stored.
@@ -307,18 +313,23 @@ func (f *flight) run() {
 				f.linger(min(poll, found.remains))
 				continue
 			}
-			switch f.await(min(poll, found.remains+time.Millisecond)) {
+			if patient {
+				holder = found.holder
+			}
+			ended := f.await(min(poll, found.remains+time.Millisecond))
+			if ended != "" {
+				holder, poll = "", 0
+			}
+			switch ended {
 			case resultStored:
 				if f.reread() {
 					return
 				}
-				poll = 0
 			case resultUncacheable:
 				f.parallel(nil, false, func(s *seat) bool { return s.class == anonymous })
 			case "":
 				why = causeTakeover
 			default:
-				poll = 0
 			}
 		}
 		waited = true

@@ -100,13 +100,13 @@ func guard[C redis.Cmder](ctx context.Context, c *guarded, b *breaker, key strin
 	select {
 	case b.slots <- struct{}{}:
 	case <-ctx.Done():
-		b.done(done, told(ctx, began, ctx.Err()))
+		ended(b, done, call, told(ctx, began, ctx.Err()))
 		return failed(errNotAsked)
 	}
 	if b.prompt {
 		cmd := attempt(ctx, c.again, call)
 		<-b.slots
-		b.done(done, told(ctx, began, cmd.Err()))
+		ended(b, done, call, told(ctx, began, cmd.Err()))
 		return cmd
 	}
 	result := make(chan C, 1)
@@ -121,12 +121,21 @@ func guard[C redis.Cmder](ctx context.Context, c *guarded, b *breaker, key strin
 	}()
 	select {
 	case cmd := <-result:
-		b.done(done, told(ctx, began, cmd.Err()))
+		ended(b, done, call, told(ctx, began, cmd.Err()))
 		return cmd
 	case <-ctx.Done():
-		b.done(done, told(ctx, began, ctx.Err()))
+		ended(b, done, call, told(ctx, began, ctx.Err()))
 		return failed(ctx.Err())
 	}
+}
+
+// ended takes the end of a call, and keeps one that failed, for the probe.
+func ended[C redis.Cmder](b *breaker, done func(error), call func(context.Context) C, err error) {
+	if b.ask == nil && !succeeded(err) && !excluded(err) {
+		again := func(ctx context.Context) error { return call(ctx).Err() }
+		b.failed.Store(&again)
+	}
+	b.done(done, err)
 }
 
 // probe asks a node in the place of a request, and off it. An answer that a request could not have waited for is none.
@@ -146,7 +155,12 @@ func (c *guarded) probe(b *breaker, key string, done func(error)) {
 			c.learn(ctx)
 		}
 		began := time.Now()
-		err := b.ask(ctx, c.redisClient, key)
+		var err error
+		if b.ask == nil {
+			err = (*b.failed.Load())(ctx)
+		} else {
+			err = b.ask(ctx, c.redisClient, key)
+		}
 		if (err == nil || isReply(err)) && time.Since(began) > readBudget {
 			err = context.DeadlineExceeded
 		}

@@ -2,8 +2,10 @@ package core
 
 import (
 	"context"
+	"encoding/hex"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -12,16 +14,31 @@ import (
 // everywhere stands for all locations, in announcements.
 const everywhere = ""
 
+const (
+	// pingAfter is how long an inbox may have heard nothing before it asks whether it is still connected.
+	pingAfter = 3 * time.Second
+	// pongWithin is how long the answer may take.
+	pongWithin = 500 * time.Millisecond
+	// subscribeAgain is the pause after a subscription that came to nothing.
+	subscribeAgain = 100 * time.Millisecond
+)
+
 // inbox is how this process hears what others do. On one channel, its own, it hears that a lock ended for which
 // it waits. There is no subscription per key: acquire enters the inbox with the
-// key, atomically with the answer "held", and finish publishes to those entered.
+// key, atomically with the answer "held", and finish publishes only to those entered.
 // What gets lost (a reconnect, an ACL user without channel rights) the poll makes up for.
+//
+// A connection that is silent for good looks like one on which nothing happens, so the inbox asks: after a while without
+// any message, and at once when an announcement has been missed. If there is no answer it subscribes anew, by another name: in a cluster
+// that may be at another node.
 //
 // Invalidations are on a channel of the whole namespace, for those that keep copies in a tier.
 type inbox struct {
 	client  redisClient
-	name    string
+	prefix  string                 // of its names
+	name    atomic.Pointer[string] // the channel that it listens on
 	deliver func(loc string, why result)
+	missed  chan struct{} // an announcement did not come; buffered
 
 	invalidations string // the channel on which all invalidations are published
 	tier          *tier  // if there is one, it hears of them
@@ -33,8 +50,24 @@ type inbox struct {
 	done   chan struct{}
 }
 
-func newInbox(client redisClient, name, invalidations string) *inbox {
-	return &inbox{client: client, name: name, invalidations: invalidations, done: make(chan struct{})}
+func newInbox(client redisClient, prefix, invalidations string) *inbox {
+	b := &inbox{client: client, prefix: prefix, missed: make(chan struct{}, 1), invalidations: invalidations, done: make(chan struct{})}
+	b.rename()
+	return b
+}
+
+func (b *inbox) rename() {
+	id := newToken()
+	name := b.prefix + hex.EncodeToString(id[:])
+	b.name.Store(&name)
+}
+
+// doubt makes it ask whether it is still connected.
+func (b *inbox) doubt() {
+	select {
+	case b.missed <- struct{}{}:
+	default:
+	}
 }
 
 // start subscribes in the background, the first time that it is called.
@@ -72,34 +105,89 @@ func (b *inbox) close(ctx context.Context) error {
 
 func (b *inbox) listen(ctx context.Context) {
 	defer close(b.done)
-	channels := []string{b.name}
+	for ctx.Err() == nil {
+		if !b.session(ctx) {
+			_ = sleep(ctx, subscribeAgain)
+		}
+		b.rename()
+	}
+}
+
+// session is one subscription, until its connection is lost. It reports whether anything was heard at all.
+func (b *inbox) session(ctx context.Context) (heard bool) {
+	channels := []string{*b.name.Load()}
 	if b.tier != nil {
 		channels = append(channels, b.invalidations)
 	}
 	sub := b.client.Subscribe(ctx, channels...)
-	defer func() { _ = sub.Close() }()
-	messages := sub.ChannelWithSubscriptions() // pings an idle connection and subscribes again after a lost one
+	ctx, cancel := context.WithCancel(ctx)
+	messages := make(chan any)
+	var receiver sync.WaitGroup
+	receiver.Go(func() {
+		defer close(messages)
+		for {
+			m, err := sub.Receive(ctx)
+			if err != nil && (!isReply(err) || !sleep(ctx, subscribeAgain)) { // sub was closed, or its connection lost
+				return
+			}
+			select { // no right to subscribe, and the like, is an answer too
+			case messages <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	defer receiver.Wait()
+	defer func() {
+		cancel()
+		_ = sub.Close()
+	}()
+
+	asked := true // for the subscription
+	timer := time.NewTimer(pingAfter)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return heard
 		case m, ok := <-messages:
 			if !ok {
-				return
+				return heard
 			}
-			switch m := m.(type) {
-			case *redis.Subscription: // what was announced before is lost
-				b.deliver(everywhere, resultGaveUp)
-				if b.tier != nil {
-					b.tier.flush()
-				}
-			case *redis.Message:
-				if m.Channel == b.invalidations {
-					b.tier.drop(m.Payload)
-				} else if why, loc, ok := strings.Cut(m.Payload, " "); ok {
-					b.deliver(loc, result(why))
-				}
+			b.hear(m)
+			heard, asked = true, false
+			timer.Reset(pingAfter)
+			continue
+		case <-b.missed:
+			if asked {
+				continue
 			}
+		case <-timer.C:
+			if asked {
+				return heard
+			}
+		}
+		asked = true
+		timer.Reset(pongWithin)
+		if err := sub.Ping(ctx); err != nil {
+			return heard
+		}
+	}
+}
+
+// hear takes what came in.
+func (b *inbox) hear(m any) {
+	switch m := m.(type) {
+	case *redis.Subscription: // what was announced before is lost
+		b.deliver(everywhere, resultGaveUp)
+		if b.tier != nil {
+			b.tier.flush()
+		}
+	case *redis.Message:
+		if m.Channel == b.invalidations {
+			b.tier.drop(m.Payload)
+		} else if why, loc, ok := strings.Cut(m.Payload, " "); ok {
+			b.deliver(loc, result(why))
 		}
 	}
 }

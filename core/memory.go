@@ -87,6 +87,8 @@ func (m *memory) announcements(deliver func(loc string, why result)) { m.deliver
 
 func (m *memory) report(*slog.Logger, func(cause)) {}
 
+func (m *memory) missed() {}
+
 func (m *memory) noLock(answer, error) {}
 
 func (m *memory) breakers() []Breaker { return nil }
@@ -142,7 +144,7 @@ func (m *memory) acquire(_ context.Context, q query) (answer, error) {
 		return answer{state: stateUncacheable, remains: micros(left), claimed: claimed, grant: now}, nil
 	}
 	if at.lock.expires > now && at.claim.expires > now && at.claim.token == at.lock.token {
-		return answer{state: stateHeld, remains: micros(at.lock.expires - now)}, nil
+		return answer{state: stateHeld, remains: micros(at.lock.expires - now), holder: string(at.lock.token[:])}, nil
 	}
 	if v, _ := m.read(context.Background(), loc); v.head() != q.seen {
 		return answer{state: stateChanged}, nil

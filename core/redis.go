@@ -103,7 +103,6 @@ func (o redisOption) open() (backend, error) {
 		return nil, errors.Join(errs...)
 	}
 	prefix := o.namespace + ":v1:"
-	id := newToken()
 	b := &redisBackend{
 		client:   client,
 		nodes:    nodes,
@@ -113,7 +112,7 @@ func (o redisOption) open() (backend, error) {
 		signer:   o.signer,
 		compress: o.compress,
 		clock:    newFleetClock(),
-		inbox:    newInbox(client, prefix+"inbox:"+hex.EncodeToString(id[:]), prefix+"invalidations"),
+		inbox:    newInbox(client, prefix+"inbox:", prefix+"invalidations"),
 	}
 	b.limit.Store(headerRoom)
 	return b, nil
@@ -146,6 +145,8 @@ func (b *redisBackend) breakers() []Breaker {
 }
 
 func (b *redisBackend) announcements(deliver func(loc string, why result)) { b.inbox.deliver = deliver }
+
+func (b *redisBackend) missed() { b.inbox.doubt() }
 
 // tells makes the tier hear of invalidations, once it has something to lose by them.
 func (b *redisBackend) tells(t *tier) { b.inbox.tier, t.listen = t, b.inbox.start }
@@ -265,7 +266,7 @@ func isWrongType(err error) bool { return err != nil && strings.HasPrefix(err.Er
 func (b *redisBackend) acquire(ctx context.Context, q query) (answer, error) {
 	loc, inbox := q.loc(), ""
 	if q.waits {
-		inbox = b.inbox.name
+		inbox = *b.inbox.name.Load()
 		b.inbox.start()
 	}
 	reply, err := acquireScript.Run(ctx, b.client,
@@ -288,7 +289,8 @@ func (b *redisBackend) parseAcquire(reply []any) (answer, error) {
 		generation, _ := at[string](reply, 2)
 		return answer{state: stateWon, grant: n, generation: generation}, nil
 	case "held":
-		return answer{state: stateHeld, remains: remains}, nil
+		holder, _ := at[string](reply, 2)
+		return answer{state: stateHeld, remains: remains, holder: holder}, nil
 	case "changed":
 		return answer{state: stateChanged}, nil
 	case "uncacheable":

@@ -12,7 +12,7 @@
 --       9 "1" if the caller has a stale copy
 -- Returns one of
 --   {"won", time in µs, generation}
---   {"held", ms left of the lock}
+--   {"held", ms left of the lock, its token}
 --   {"changed"}                                   the entry or the vary record is another one
 --   {"uncacheable", ms left, 1 if claimed, time, generation}   also with more than 64 variants
 --   {"failing", ms left}
@@ -135,7 +135,7 @@ if lock and lock == claim then
   local left = redis.call('PTTL', KEYS[1])
   if left > 0 then -- a lock without a lifetime is not one of ours: free
     if ARGV[6] ~= '' then enter(ARGV[6]) end
-    return {'held', left}
+    return {'held', left, lock}
   end
 end
 

@@ -1,0 +1,121 @@
+package core
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/herdgate/herdgate/internal/redistest"
+)
+
+// A connection that is silent for good looks like one on which nothing happens: the inbox asks, at once when it has reason to and
+// now and then without, and subscribes anew if there is no answer.
+func TestDeafInboxSubscribesAnew(t *testing.T) {
+	for name, doubts := range map[string]bool{"in doubt": true, "idle": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Shared(t)
+			proxy := redistest.StartProxy(t, server.Addr)
+			ns := unique("deaf")
+			b := newInbox(direct{server.Client(func(o *redis.Options) { o.Addr = proxy.Addr })}, ns+":inbox:", ns+":invalidations")
+			heard := make(chan string, 10)
+			b.deliver = func(loc string, why result) { heard <- string(why) + " " + loc }
+			b.start()
+			t.Cleanup(func() {
+				if err := b.close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+			hears := func(want string) {
+				t.Helper()
+				select {
+				case got := <-heard:
+					if got != want {
+						t.Errorf("heard %q, want %q", got, want)
+					}
+				case <-time.After(20 * time.Second):
+					t.Fatalf("never heard %q", want)
+				}
+			}
+			hears("gave-up ") // subscribed
+			first := *b.name.Load()
+			hold := proxy.HoldRequests(1, redistest.Command("ping"))
+			within := 20 * time.Second
+			if doubts {
+				b.doubt()
+				within = pingAfter - time.Second // it would ask then in any case
+			}
+			select {
+			case <-hold.Held():
+			case <-time.After(within):
+				t.Fatal("it does not ask")
+			}
+			hears("gave-up ")
+			second := *b.name.Load()
+			if second == first || !strings.HasPrefix(second, ns+":inbox:") {
+				t.Errorf("it was %q and is %q", first, second)
+			}
+			server.Do("PUBLISH", second, "stored there")
+			hears("stored there")
+		})
+	}
+}
+
+// A waiter that finds out by polling that the lock has ended tells the inbox that it may be deaf.
+func TestMissedAnnouncementIsNoticed(t *testing.T) {
+	server := redistest.Shared(t)
+	ns := unique("missed")
+	a, b := processOn(t, server.Client(), ns), processOn(t, server.Client(), ns)
+	inbox := b.gate.backend.(*redisBackend).inbox
+	inbox.once.Do(func() {}) // hears nothing
+	var o origin
+	goOn := make(chan struct{})
+	winner := get("/", o.handles(func(_ context.Context, p *page) { <-goOn; p.write(200, "body") }))
+	done := winner.start(a.serve)
+	eventually(t, func() bool { return o.runs() == 1 })
+	loser := get("/", o.answers(0, "never"))
+	answered := loser.start(b.serve)
+	eventually(t, func() bool { return server.Do("EXISTS", b.base("/")+":wait") == int64(1) })
+	if len(inbox.missed) != 0 {
+		t.Error("missed while the lock was held")
+	}
+	close(goOn)
+	<-done
+	<-answered
+	loser.want(t, RoleRemoteWaiter, "body")
+	if len(inbox.missed) != 1 {
+		t.Error("nobody noticed")
+	}
+}
+
+// Polls slow down while one computation goes on, and begin anew with the next: what a waiter waited for has ended, and
+// nobody said so.
+func TestPollsBeginAnewWithAnotherHolder(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var o origin
+		s := &spy{backend: memoryFor(t)}
+		holders := []string{"a", "a", "a", "b", "b"}
+		var polls []time.Time
+		s.onAcquire = func(ctx context.Context, q query) (answer, error) {
+			polls = append(polls, time.Now())
+			if n := len(polls); n <= len(holders) {
+				return answer{state: stateHeld, remains: time.Second, holder: holders[n-1]}, nil
+			}
+			return s.backend.acquire(ctx, q)
+		}
+		serve := gateOn(t, opens{s}).Mount(FreshFor(time.Minute))
+		get("/", o.answers(0, "body")).send(serve).want(t, RoleWinner, "body")
+		synctest.Wait()
+		low, high := 20*time.Millisecond, 50*time.Millisecond
+		for i, grown := range []time.Duration{1, pollGrowth, 0, 1, pollGrowth} {
+			pause := polls[i+1].Sub(polls[i])
+			if grown == 0 && pause != pollCeiling || grown > 0 && (pause < grown*low || pause > grown*high) {
+				t.Errorf("pause %d, with holder %s: %v", i+1, holders[i], pause)
+			}
+		}
+	})
+}
