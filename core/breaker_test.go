@@ -179,11 +179,11 @@ func TestProbesAreOffTheRequests(t *testing.T) {
 func TestReadsStayOpenWhileValuesAreTooSlow(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr)
-	p := processOn(t, server.Client(func(o *redis.Options) { o.Addr = proxy.Addr }), unique("slow"), MaxBody(1<<20))
+	p := processOn(t, server.Client(func(o *redis.Options) { o.Addr = proxy.Addr }), unique("slow"))
 	var o origin
-	large := strings.Repeat("x", 1<<20)
+	large := strings.Repeat("x", 64<<10)
 	eventually(t, func() bool { return get("/", o.answers(0, large)).send(p.serve).out.Role == RoleHit })
-	proxy.Limit(2 << 20)
+	proxy.Limit(128 << 10)
 	eventually(t, func() bool {
 		get("/", o.answers(0, "alone")).send(p.serve)
 		return p.state("reads") != "closed"

@@ -35,10 +35,13 @@ type both struct {
 
 // getBoth gets the bytes of a key up to end, and all of another one in the same slot, in one round trip and in this order.
 func (c direct) getBoth(ctx context.Context, key string, end int64, beside string) (got both) {
-	_, _ = c.Pipelined(ctx, func(p redis.Pipeliner) error { // each has its own error
+	_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error { // each has its own error
 		got = both{p.GetRange(ctx, key, 0, end), p.Get(ctx, beside)}
 		return nil
 	})
+	if err != nil && !isReply(err) && got.Err() == nil { // but for that of the connection, if none could be had
+		got.SetErr(err)
+	}
 	return got
 }
 

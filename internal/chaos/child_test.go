@@ -170,6 +170,7 @@ func procs() []*fault {
 		{group: g, name: "the winner stopped, then continued", custom: stopped},
 		{group: g, name: "the watchdog starved of CPU", slow: true, custom: starved},
 		{group: g, name: "shutdown while Redis is silent", custom: shutdown},
+		{group: g, name: "two versions at once", custom: versions},
 	}
 }
 

@@ -44,14 +44,15 @@ type row struct {
 	answers, wrong, own5xx, ours int
 	extra, keys                  int
 	early, late                  time.Duration // added p99
+	lateIdle                     time.Duration // of what was not spent computing
 	heal                         time.Duration
 	goroutines                   int
 	heap                         int64
 }
 
 func (r *row) String() string {
-	return fmt.Sprintf("%-34s %-8s %6d answers, %d wrong, %d own 5xx, %3d degraded, %3d extra of %3d, p99 %+5d ms then %+4d ms, heals in %4d ms",
-		r.fault.name, r.host, r.answers, r.wrong, r.own5xx, r.ours, r.extra, r.keys, r.early.Milliseconds(), r.late.Milliseconds(), r.heal.Milliseconds())
+	return fmt.Sprintf("%-34s %-8s %6d answers, %d wrong, %d own 5xx, %3d degraded, %3d extra of %3d, p99 %+5d ms then %+4d ms (idle %+4d ms), heals in %4d ms",
+		r.fault.name, r.host, r.answers, r.wrong, r.own5xx, r.ours, r.extra, r.keys, r.early.Milliseconds(), r.late.Milliseconds(), r.lateIdle.Milliseconds(), r.heal.Milliseconds())
 }
 
 // run is normal traffic, the fault, and the time after.
@@ -98,7 +99,7 @@ func (f *fault) run(t *testing.T, host conformance.Host, r *row) {
 
 	r.answers, r.wrong, r.own5xx, r.ours = l.answers, len(l.wrong), l.own5xx, l.ours
 	r.extra, r.keys = l.extra(early, late)
-	r.early, r.late = max(0, l.p99(early)-l.p99(normal)), max(0, l.p99(late)-l.p99(normal))
+	r.early, r.late, r.lateIdle = l.added(&l.took, early), l.added(&l.took, late), l.added(&l.idle, late)
 	if r.wrong > 0 {
 		t.Errorf("%d of %d answers were wrong: %s", r.wrong, r.answers, strings.Join(l.wrong[:min(3, r.wrong)], "\n"))
 	}

@@ -6,10 +6,12 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/herdgate/herdgate/internal/conformance"
 	"github.com/herdgate/herdgate/internal/redistest"
 )
 
@@ -67,6 +69,7 @@ func networks() []*fault {
 				w.crowd(300, func(i int) { w.must(context.Background(), i%processes, target) })
 			})
 		}},
+		{group: g, name: "calls cut short, pool of 2", slow: true, custom: cutShort},
 		{group: g, name: "clients that leave", hits: true, on: func(w *world) {
 			w.every(10*time.Millisecond, func() {
 				w.crowd(20, func(i int) {
@@ -76,6 +79,64 @@ func networks() []*fault {
 				})
 			})
 		}},
+	}
+}
+
+// cutShort: clients leave at random moments, and Redis answers too late at others, so that calls are given up while their replies are
+// on the way. With two connections for all, a reply that is taken for that of the next call would be seen at once: each of 20,000
+// responses is checked against what was asked for.
+func cutShort(t *testing.T, host conformance.Host, r *row) {
+	const checked, clients, keys = 20_000, 60, 50
+	w := newWorld(t, &fault{client: func(o *redis.Options) { o.PoolSize = 2 }}, host)
+	for key := range keys {
+		w.must(t.Context(), 0, fmt.Sprintf("/kept/%d", key))
+	}
+	w.every(20*time.Millisecond, func() {
+		late := time.Duration(0)
+		if rand.IntN(10) == 0 {
+			late = time.Duration(rand.IntN(200)) * time.Millisecond
+		}
+		w.all(func(p *redistest.Proxy) { p.Delay(0, late) })
+	})
+	var mu sync.Mutex
+	hits := 0
+	w.crowd(clients, func(int) {
+		for {
+			ctx, cancel := context.WithCancel(context.Background())
+			if rand.IntN(4) == 0 {
+				ctx, cancel = context.WithTimeout(ctx, time.Duration(rand.IntN(10_000))*time.Microsecond)
+			}
+			a := w.get(ctx, rand.IntN(processes), fmt.Sprintf("/kept/%d", rand.IntN(keys)))
+			left := ctx.Err() != nil
+			cancel()
+			mu.Lock()
+			if !left {
+				r.judge(t, a)
+				if strings.HasPrefix(a.status, "herdgate; hit") {
+					hits++
+				}
+			}
+			done := r.answers >= checked || t.Failed()
+			mu.Unlock()
+			if done {
+				return
+			}
+		}
+	})
+	w.calm()
+	pass(w)
+	over := time.Now()
+	for i := range processes {
+		w.healed(i, 15*time.Second)
+	}
+	r.heal = time.Since(over)
+	for _, gate := range w.gates {
+		if n := gate.Stats().Events["corrupt"]; n > 0 { // an entry says for which key it is
+			t.Errorf("%d replies were another key's", n)
+		}
+	}
+	if hits < checked/10 {
+		t.Errorf("%d of %d were hits: replies of Redis were hardly looked at", hits, checked)
 	}
 }
 
@@ -150,6 +211,17 @@ func replies() []*fault {
 				}
 			})
 		}},
+		{group: g, name: "values of another format", on: func(w *world) {
+			w.every(5*time.Millisecond, func() {
+				ctx := context.Background()
+				keys, _, _ := w.admin.(*redis.Client).Scan(ctx, rand.Uint64N(1<<10), w.ns+":*", 20).Result()
+				for _, key := range keys {
+					if head, _ := w.admin.GetRange(ctx, key, 0, 2).Result(); strings.HasPrefix(head, "hg") { // an entry, or a record: another version follows
+						_ = w.admin.SetRange(ctx, key, 3, "\xfe").Err()
+					}
+				}
+			})
+		}},
 		says("EXECABORT Transaction discarded", true, "set", "evalsha", "eval"),
 		{group: g, name: "READONLY", hits: true, on: do("REPLICAOF 127.0.0.1 1"), off: do("REPLICAOF NO ONE")},
 		says("LOADING Redis is loading the dataset in memory", false, "get", "getrange", "set", "evalsha", "eval"),
@@ -200,6 +272,9 @@ func shapes() []*fault {
 		}},
 		{group: c, name: "cluster: resharding, MOVED and ASK", slow: true, shape: cluster, on: func(w *world) {
 			w.every(20*time.Millisecond, w.reshard)
+		}},
+		{group: c, name: "cluster: a node without slots", slow: true, shape: cluster, on: func(w *world) {
+			w.busy.Go(func() { w.cluster.Empty(1, 2) })
 		}},
 		{group: s, name: "sentinel: failover", slow: true, shape: sentinel, on: func(w *world) { w.sentinel.Failover() }},
 		{group: s, name: "sentinel: primary killed", slow: true, shape: sentinel, on: func(w *world) {

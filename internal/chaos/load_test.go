@@ -27,6 +27,7 @@ type load struct {
 
 	mu      sync.Mutex
 	took    [phases][]time.Duration
+	idle    [phases][]time.Duration // of that, while nobody computed what was asked for
 	cold    [phases][]string
 	answers int
 	kept    [phases]int    // requests for kept keys
@@ -103,6 +104,7 @@ func (l *load) note(phase int32, target string, a answer) {
 	defer l.mu.Unlock()
 	l.answers++
 	l.took[phase] = append(l.took[phase], a.took)
+	l.idle[phase] = append(l.idle[phase], a.idle)
 	if strings.HasPrefix(target, "/kept") {
 		l.kept[phase]++
 		if strings.HasPrefix(a.status, "herdgate; hit") {
@@ -128,15 +130,18 @@ func (l *load) end() {
 	l.wg.Wait()
 }
 
-// p99 returns the 99th percentile of the latencies of a phase.
-func (l *load) p99(phase int32) time.Duration {
+// added returns by how much a 99th percentile has grown since the normal phase.
+func (l *load) added(times *[phases][]time.Duration, phase int32) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	took := slices.Sorted(slices.Values(l.took[phase]))
-	if len(took) == 0 {
-		return 0
+	p99 := func(phase int32) time.Duration {
+		sorted := slices.Sorted(slices.Values(times[phase]))
+		if len(sorted) == 0 {
+			return 0
+		}
+		return sorted[len(sorted)*99/100]
 	}
-	return took[len(took)*99/100]
+	return max(0, p99(phase)-p99(normal))
 }
 
 // extra returns how many computations more than one the cold keys of a phase cost.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -88,10 +89,17 @@ func newWorld(t *testing.T, f *fault, host conformance.Host) *world {
 			clients = append(clients, w.sentinel.Client(func(o *redis.FailoverOptions) { o.Dialer = redistest.DialThrough(w.proxies...) }))
 		}
 	}
+	w.serve(host, clients)
+	return w
+}
+
+// serve starts the processes, each with one of the clients.
+func (w *world) serve(host conformance.Host, clients []redis.UniversalClient) {
+	t := w.t
 	transport := &http.Transport{MaxIdleConnsPerHost: 400, DisableCompression: true}
 	w.client = &http.Client{Transport: transport, Timeout: 30 * time.Second}
-	for i := range processes {
-		gate, err := core.New(core.Redis(clients[i], w.ns), core.Logger(slog.New(slog.DiscardHandler)))
+	for _, client := range clients {
+		gate, err := core.New(core.Redis(client, w.ns), core.Logger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +126,6 @@ func newWorld(t *testing.T, f *fault, host conformance.Host) *world {
 		})
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	return w
 }
 
 // warm serves one request.
@@ -172,10 +179,15 @@ func (w *world) all(f func(*redistest.Proxy)) {
 // origin is what the handlers are made of. Each response says which computation of which target it is, in all its parts.
 type origin struct {
 	size int
+	mark string // in all its responses
 
-	mu   sync.Mutex
-	runs map[string]int
+	mu    sync.Mutex
+	runs  map[string]int
+	spans map[string][]span // of the computations of each target, in the order of their ends
 }
+
+// A span is when a computation went on.
+type span struct{ began, ended time.Time }
 
 const (
 	hotWork  = 3 * time.Millisecond
@@ -183,10 +195,10 @@ const (
 )
 
 func (o *origin) handle(c conformance.Call) error {
-	target := strings.Clone(c.Target())
+	began, target := time.Now(), strings.Clone(c.Target())
 	o.mu.Lock()
 	if o.runs == nil {
-		o.runs = map[string]int{}
+		o.runs, o.spans = map[string]int{}, map[string][]span{}
 	}
 	o.runs[target]++
 	n := o.runs[target]
@@ -196,12 +208,39 @@ func (o *origin) handle(c conformance.Call) error {
 		age, work = "max-age=1", hotWork
 	}
 	<-time.After(work)
-	id := fmt.Sprintf("<%s#%d>", target, n)
+	id := fmt.Sprintf("<%s#%s%d>", target, o.mark, n)
 	c.Set("X-Id", id)
 	c.Set("Content-Type", "text/plain")
 	c.Set("Cache-Control", age)
-	c.Write([]byte(strings.Repeat(id, o.size/len(id))))
+	body := []byte(strings.Repeat(id, o.size/len(id)))
+	o.mu.Lock()
+	o.spans[target] = append(o.spans[target], span{began, time.Now()})
+	o.mu.Unlock()
+	c.Write(body)
 	return nil
+}
+
+// idle returns how much of the time from start to end nobody computed a response for target.
+func (o *origin) idle(target string, start, end time.Time) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	took := end.Sub(start)
+	for _, s := range slices.Backward(o.spans[target]) {
+		if !s.ended.After(start) {
+			break
+		}
+		if s.ended.Before(end) {
+			end = s.ended // what overlaps is counted once
+		}
+		if s.began.Before(start) {
+			s.began = start
+		}
+		if s.began.Before(end) {
+			took -= end.Sub(s.began)
+			end = s.began
+		}
+	}
+	return took
 }
 
 func (o *origin) computed(target string) int {
@@ -214,7 +253,8 @@ func (o *origin) computed(target string) int {
 type answer struct {
 	status string // Cache-Status
 	took   time.Duration
-	wrong  string // why it is no good answer, or ""
+	idle   time.Duration // of that, while no computation for the target went on
+	wrong  string        // why it is no good answer, or ""
 	own5xx bool
 	ours   bool // the documented 503
 }
@@ -233,7 +273,8 @@ func (w *world) get(ctx context.Context, process int, target string) answer {
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	a := answer{status: resp.Header.Get("Cache-Status"), took: time.Since(start)}
+	end := time.Now()
+	a := answer{status: resp.Header.Get("Cache-Status"), took: end.Sub(start), idle: w.origin.idle(target, start, end)}
 	id := resp.Header.Get("X-Id")
 	switch {
 	case err != nil:
@@ -244,7 +285,7 @@ func (w *world) get(ctx context.Context, process int, target string) answer {
 		a.own5xx = true
 	case resp.StatusCode != http.StatusOK:
 		a.wrong = resp.Status
-	case !strings.HasPrefix(id, "<"+target+"#"), len(body) == 0, len(body) != w.origin.size/len(id)*len(id), strings.ReplaceAll(string(body), id, "") != "":
+	case !strings.HasPrefix(id, "<"+target+"#"+w.origin.mark), len(body) == 0, len(body) != w.origin.size/len(id)*len(id), strings.ReplaceAll(string(body), id, "") != "":
 		a.wrong = fmt.Sprintf("%d bytes for %s, beginning %.60q, as %s", len(body), id, body, a.status)
 	}
 	return a

@@ -70,6 +70,22 @@ func (c *Cluster) WaitReady() {
 	}
 }
 
+// Empty takes all slots from one node, with what is in them, gives them to another one, and returns when all nodes agree, which
+// takes some seconds; meanwhile they answer CLUSTERDOWN. The node stays a member, without slots. NodeOf does not know of it.
+func (c *Cluster) Empty(from, to int) {
+	c.t.Helper()
+	var slots []any
+	for slot := c.slots[from]; slot < slotCount && (from+1 == len(c.slots) || slot < c.slots[from+1]); slot++ {
+		slots = append(slots, slot)
+	}
+	for _, node := range c.Nodes {
+		node.Do(append([]any{"CLUSTER", "DELSLOTS"}, slots...)...)
+	}
+	c.Nodes[from].Do("FLUSHALL")
+	c.Nodes[to].Do(append([]any{"CLUSTER", "ADDSLOTS"}, slots...)...)
+	c.WaitReady()
+}
+
 // Client returns a new client that knows all nodes, with go-redis' defaults, changed by the
 // functions given, which is closed after the test. To put proxies in between, see
 // [DialThrough].

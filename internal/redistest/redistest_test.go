@@ -273,6 +273,21 @@ func TestClusterNodeRestarts(t *testing.T) {
 	}
 }
 
+func TestClusterNodeWithoutSlots(t *testing.T) {
+	t.Parallel()
+	c := StartCluster(t, 3)
+	c.Empty(1, 2)
+	if got := c.Nodes[1].Do("CLUSTER", "SLOTS"); strings.Contains(fmt.Sprint(got), fmt.Sprint(c.Nodes[1].p.port)) {
+		t.Errorf("the node has slots: %v", got)
+	}
+	client := c.Client(func(o *redis.ClusterOptions) { o.Addrs = []string{c.Nodes[1].Addr} })
+	for i := range 10 {
+		if err := client.Set(t.Context(), fmt.Sprint("k", i), "v", time.Minute).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	s := StartSentinel(t)
