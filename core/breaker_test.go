@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -201,6 +202,44 @@ func TestReadsStayOpenWhileValuesAreTooSlow(t *testing.T) {
 	}
 	proxy.Pass()
 	eventually(t, func() bool { return get("/", o.answers(0, "alone")).send(p.serve).out.Role == RoleHit })
+}
+
+// slowHook holds every command up.
+type slowHook struct{ on *atomic.Bool }
+
+func (h slowHook) DialHook(hook redis.DialHook) redis.DialHook { return hook }
+
+func (h slowHook) ProcessPipelineHook(hook redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return hook
+}
+
+func (h slowHook) ProcessHook(hook redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := hook(ctx, cmd)
+		if h.on.Load() {
+			pause(readBudget + 20*time.Millisecond)
+		}
+		return err
+	}
+}
+
+// A hook of the user's that blocks is part of each call, which ends well, but late: the breakers open all the same.
+func TestBlockingHookOpens(t *testing.T) {
+	client := redistest.Shared(t).Client()
+	hook := slowHook{&atomic.Bool{}}
+	client.AddHook(hook)
+	p := processOn(t, client, unique("hook"), LockFor(time.Second))
+	var o origin
+	eventually(t, func() bool { return get("/", o.answers(0, "warm")).send(p.serve).out.Role == RoleHit })
+	hook.on.Store(true)
+	for range breakAfter {
+		get("/", o.answers(0, "never")).send(p.serve).want(t, RoleHit, "warm")
+	}
+	if got := p.state("reads"); got == "closed" {
+		t.Error("reads still pass")
+	}
+	hook.on.Store(false)
+	eventually(t, func() bool { return get("/healed", o.answers(0, "well")).send(p.serve).out.Role == RoleHit })
 }
 
 // Each cluster node has its breakers: a node that says nothing costs the keys of the others nothing.

@@ -222,10 +222,13 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 // errTooBrief is the end of a call that had too little time to tell anything about Redis.
 var errTooBrief = errors.New("herdgate: too little time was left for Redis")
 
-// told is what the breaker is told of a call that ended with err: neither a caller's own deadline nor its leaving is Redis's fault.
+// told is what the breaker is told of a call that ended with err: neither a caller's own deadline nor its leaving is Redis's
+// fault. An answer that came when the time for it was over is none, whoever kept it: a hook of the user's may have.
 func told(ctx context.Context, began time.Time, err error) error {
-	switch {
-	case err == nil, isReply(err):
+	switch answered := err == nil || isReply(err); {
+	case answered && errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(began) >= slowCall:
+		return ctx.Err()
+	case answered:
 		return err
 	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Canceled

@@ -32,6 +32,7 @@ type fault struct {
 	on          func(w *world)       // makes it
 	off         func(w *world)       // ends it; nil: it is over when calm
 	hits        bool                 // Redis still reads: hits must go on
+	why         string               // figures are above their targets
 	custom      func(t *testing.T, host conformance.Host, r *row)
 }
 

@@ -25,6 +25,12 @@ func faults() []*fault {
 	return list
 }
 
+const (
+	polled = "The list of who waits is lost with the other keys, so that losers hear of the end of a computation only when they poll, 20 to 50 ms later (idle). " +
+		"Polling faster would cost Redis commands while all is well, too."
+	slowValues = "no read of 1 MB succeeds within the 100 ms that it may take. Those that it takes to open the breaker, five in a row, wait in vain."
+)
+
 func pass(w *world) { w.all((*redistest.Proxy).Pass) }
 
 func networks() []*fault {
@@ -49,7 +55,7 @@ func networks() []*fault {
 			w.all(func(p *redistest.Proxy) { p.HoldReplies(-1, func([]string) bool { return true }) })
 		}},
 		{group: g, name: "slow, 500 ms", off: pass, on: func(w *world) { w.all(func(p *redistest.Proxy) { p.Delay(0, 500*time.Millisecond) }) }},
-		{group: g, name: "1 MB values over 2 MB/s", slow: true, body: 1 << 20, off: pass, on: func(w *world) {
+		{group: g, name: "1 MB values over 2 MB/s", why: slowValues, slow: true, body: 1 << 20, off: pass, on: func(w *world) {
 			w.all(func(p *redistest.Proxy) { p.Limit(2 << 20) })
 		}},
 		{group: g, name: "connections killed every 50 ms", on: func(w *world) {
@@ -200,7 +206,7 @@ func replies() []*fault {
 			w.every(time.Hour, func() { <-w.stop; w.server.Do("SCRIPT", "KILL") })
 		}},
 		{group: g, name: "max clients", on: cutting(do("CONFIG SET maxclients 2")), off: do("CONFIG SET maxclients 1000")},
-		{group: g, name: "WRONGTYPE on our keys", on: func(w *world) {
+		{group: g, name: "WRONGTYPE on our keys", why: "what is overwritten is computed again. " + polled, on: func(w *world) {
 			w.every(5*time.Millisecond, func() {
 				ctx := context.Background()
 				keys, _, _ := w.admin.(*redis.Client).Scan(ctx, rand.Uint64N(1<<10), w.ns+":*", 20).Result()
@@ -211,7 +217,7 @@ func replies() []*fault {
 				}
 			})
 		}},
-		{group: g, name: "values of another format", on: func(w *world) {
+		{group: g, name: "values of another format", why: "what cannot be read is computed again, and a loser reads once more for it.", on: func(w *world) {
 			w.every(5*time.Millisecond, func() {
 				ctx := context.Background()
 				keys, _, _ := w.admin.(*redis.Client).Scan(ctx, rand.Uint64N(1<<10), w.ns+":*", 20).Result()
@@ -238,9 +244,9 @@ func servers() []*fault {
 		{group: g, name: "writes paused", hits: false, on: func(w *world) { w.server.Do("CLIENT", "PAUSE", 60000, "WRITE") }, off: func(w *world) { w.server.Do("CLIENT", "UNPAUSE") }},
 		{group: g, name: "killed, back empty", on: func(w *world) { w.server.Kill() }, off: restart},
 		{group: g, name: "killed, back with its data", args: []string{"--appendonly", "yes"}, on: func(w *world) { w.server.Kill() }, off: restart},
-		{group: g, name: "FLUSHALL every 20 ms", on: func(w *world) { w.every(20*time.Millisecond, func() { w.server.Do("FLUSHALL") }) }},
+		{group: g, name: "FLUSHALL every 20 ms", why: "a computation takes 15 ms, and with its claim it loses the right to store: most of the p99 is the same work, done again (extra). " + polled, on: func(w *world) { w.every(20*time.Millisecond, func() { w.server.Do("FLUSHALL") }) }},
 		{group: g, name: "SCRIPT FLUSH every 20 ms", hits: true, on: func(w *world) { w.every(20*time.Millisecond, func() { w.server.Do("SCRIPT", "FLUSH") }) }},
-		{group: g, name: "eviction", args: []string{"--maxmemory-policy", "allkeys-random"}, on: func(w *world) {
+		{group: g, name: "eviction", why: "what is evicted is computed again, claims of computations under way included. " + polled, args: []string{"--maxmemory-policy", "allkeys-random"}, on: func(w *world) {
 			info := w.server.Do("INFO", "memory").(string)
 			_, rest, _ := strings.Cut(info, "used_memory:")
 			used, _, _ := strings.Cut(rest, "\r\n")
@@ -289,6 +295,10 @@ func shapes() []*fault {
 		}},
 		{group: s, name: "sentinel: the sentinel silent", slow: true, shape: sentinel, hits: true, off: pass, on: func(w *world) {
 			w.proxies[0].BlackHole()
+		}},
+		{group: s, name: "sentinel: the sentinel silent, connections killed", slow: true, shape: sentinel, off: pass, on: func(w *world) {
+			w.proxies[0].BlackHole()
+			w.every(50*time.Millisecond, func() { w.proxies[1].CutAll(); w.proxies[2].CutAll() })
 		}},
 		{group: s, name: "sentinel: all silent", slow: true, shape: sentinel, off: pass, on: func(w *world) { w.all((*redistest.Proxy).BlackHole) }},
 	}
