@@ -506,6 +506,105 @@ func TestProxyDelays(t *testing.T) {
 	}
 }
 
+func TestProxyAnswers(t *testing.T) {
+	t.Parallel()
+	server := Shared(t)
+	p := StartProxy(t, server.Addr)
+	c := server.Client(impatient, func(o *redis.Options) { o.Addr = p.Addr })
+	ctx := within(t, 30*time.Second)
+	key := Namespace() + ":k"
+	p.Answer(2, "MISCONF no disk", Command("set"))
+	for range 2 {
+		if err := c.Set(ctx, key, "v", time.Minute).Err(); err == nil || err.Error() != "MISCONF no disk" {
+			t.Errorf("SET: %v", err)
+		}
+		if err := c.Ping(ctx).Err(); err != nil { // the replies after it are not shifted
+			t.Errorf("PING: %v", err)
+		}
+	}
+	if got := server.Do("GET", key); got != nil {
+		t.Errorf("the server has %v: it must not have seen the command", got)
+	}
+	if err := c.Set(ctx, key, "v", time.Minute).Err(); err != nil || p.Dropped() != 0 || p.Accepted() != 1 {
+		t.Errorf("SET after two: %v, %d dropped, %d connections", err, p.Dropped(), p.Accepted())
+	}
+	p.Answer(-1, "LOADING", Command("get"))
+	for range 5 {
+		if err := c.Get(ctx, key).Err(); err == nil || err.Error() != "LOADING" {
+			t.Errorf("GET: %v", err)
+		}
+	}
+	p.Pass()
+	if got, err := c.Get(ctx, key).Result(); got != "v" || err != nil {
+		t.Errorf("GET after Pass: %q, %v", got, err)
+	}
+}
+
+func TestProxyResets(t *testing.T) {
+	t.Parallel()
+	server := Shared(t)
+	p := StartProxy(t, server.Addr)
+	p.ResetAll() // nothing to reset
+	c := server.Client(impatient, func(o *redis.Options) { o.Addr = p.Addr })
+	ctx := within(t, 30*time.Second)
+	if err := c.Ping(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	before, blocked := p.Requests(), make(chan error, 1)
+	go func() { blocked <- c.BLPop(ctx, 20*time.Second, Namespace()).Err() }()
+	Eventually(t, 5*time.Second, "BLPOP is under way", func() bool { return p.Requests() == before+1 })
+	p.ResetAll()
+	if err := <-blocked; !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("ResetAll: %v, want a reset", err)
+	}
+	if err := c.Ping(ctx).Err(); err != nil || p.Open() != 1 {
+		t.Errorf("after ResetAll: %v, %d open", err, p.Open())
+	}
+}
+
+func TestProxyStrands(t *testing.T) {
+	t.Parallel()
+	server := Shared(t)
+	p := StartProxy(t, server.Addr)
+	c := server.Client(impatient, func(o *redis.Options) { o.Addr = p.Addr })
+	key := Namespace() + ":k"
+	if err := c.Ping(within(t, 10*time.Second)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.Strand()
+	p.Pass() // does not call it back
+	if err := c.Set(within(t, 50*time.Millisecond), key, "old", time.Minute).Err(); !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
+		t.Errorf("the connection that exists: %v", err)
+	}
+	if got := server.Do("GET", key); got != nil {
+		t.Errorf("%v went through", got)
+	}
+	if err := c.Set(within(t, 10*time.Second), key, "new", time.Minute).Err(); err != nil || p.Accepted() != 2 {
+		t.Errorf("a new connection: %v, %d accepted", err, p.Accepted())
+	}
+}
+
+func TestProxyLimits(t *testing.T) {
+	t.Parallel()
+	server := Shared(t)
+	p := StartProxy(t, server.Addr)
+	c := server.Client(func(o *redis.Options) { o.Addr = p.Addr })
+	ctx := within(t, 30*time.Second)
+	key, value := Namespace()+":k", strings.Repeat("x", 20<<10)
+	if err := c.Set(ctx, key, value, time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.Limit(100 << 10)
+	start := time.Now()
+	if got, err := c.Get(ctx, key).Result(); got != value || err != nil || time.Since(start) < 150*time.Millisecond {
+		t.Errorf("20 kB at 100 kB/s: %d bytes, %v, after %v", len(got), err, time.Since(start))
+	}
+	p.Limit(0)
+	if got, err := c.Get(ctx, key).Result(); got != value || err != nil {
+		t.Errorf("without a limit: %d bytes, %v", len(got), err)
+	}
+}
+
 // Messages come unasked: they must not be taken for replies, in either protocol.
 func TestProxyPassesSubscriptions(t *testing.T) {
 	t.Parallel()
