@@ -70,17 +70,12 @@ func (f *faulty) acquire(ctx context.Context, q query) (answer, error) {
 	return inTrouble(ctx, f.s, lookBudget, func(ctx context.Context) (answer, error) {
 		a, err := f.backend.acquire(ctx, q)
 		if err == nil && a.state == stateHeld && f.s.GrantEveryone.Load() {
-			if holder, ok := f.s.Holders.Load(q.loc()); ok {
-				before := q.lease
-				before.token = holder.(token)
-				if _, err := f.backend.release(ctx, before); err != nil {
-					return answer{}, err
-				}
-				a, err = f.backend.acquire(ctx, q)
+			theirs := q.lease
+			copy(theirs.token[:], a.holder)
+			if _, err := f.backend.release(ctx, theirs); err != nil {
+				return answer{}, err
 			}
-		}
-		if err == nil && a.state == stateWon {
-			f.s.Holders.Store(q.loc(), q.token)
+			a, err = f.backend.acquire(ctx, q)
 		}
 		return a, err
 	})

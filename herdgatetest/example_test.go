@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,4 +52,64 @@ func Example() {
 	// 200 product 7, computed 2 times
 	// 200 product 7, computed 3 times
 	// 200 product 7, computed 3 times
+}
+
+// Whatever the fault: clients get what the handler makes for their URL, or the documented 503, and in the end all is well. In a test
+// of your own, t.Errorf takes the place of counting.
+func ExampleFaults() {
+	backend, faults := herdgatetest.Wrap(core.Memory(64 << 20))
+	gate, err := core.New(backend)
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = gate.Close(context.Background()) }()
+	service := nethttpmw.Cache(gate, core.FreshFor(time.Minute), core.Public())( // your service, with all its routes
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "this is %s", r.URL.Path) }))
+	visit := func(path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		service.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		return w
+	}
+
+	for i, fault := range []struct {
+		name  string
+		begin func()
+	}{
+		{"no Redis", func() { faults.Fail(true) }},
+		{"a slow Redis", func() { faults.Stall(20 * time.Millisecond) }},
+		{"a silent Redis", func() { faults.Stall(time.Minute) }},
+		{"lost locks", func() { faults.LoseLocks(true) }},
+		{"locks for everyone", func() { faults.GrantEveryone(true) }},
+		{"lost announcements", func() { faults.DropAnnouncements(true) }},
+		{"lost replies", func() { faults.Duplicate(true) }},
+	} {
+		fault.begin()
+		var wrong atomic.Int64
+		var clients sync.WaitGroup
+		for client := range 50 {
+			clients.Go(func() {
+				path := fmt.Sprintf("/%d/%d", i, client%5)
+				w := visit(path)
+				degraded := w.Code == http.StatusServiceUnavailable && w.Header().Get("Retry-After") != ""
+				if !degraded && w.Body.String() != "this is "+path {
+					wrong.Add(1)
+				}
+			})
+		}
+		clients.Wait()
+		faults.Calm()
+		last := fmt.Sprintf("/%d/last", i)
+		visit(last)
+		healed := visit(last).Header().Get("Age") != "" // a hit
+		fmt.Printf("%s: %d wrong, healed %v\n", fault.name, wrong.Load(), healed)
+	}
+
+	// Output:
+	// no Redis: 0 wrong, healed true
+	// a slow Redis: 0 wrong, healed true
+	// a silent Redis: 0 wrong, healed true
+	// lost locks: 0 wrong, healed true
+	// locks for everyone: 0 wrong, healed true
+	// lost announcements: 0 wrong, healed true
+	// lost replies: 0 wrong, healed true
 }

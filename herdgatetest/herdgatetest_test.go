@@ -85,3 +85,42 @@ func TestFaults(t *testing.T) {
 		}
 	}
 }
+
+// Two gates on one Redis are two processes. With locks that exclude nobody both compute one key at the same time.
+func TestGrantEveryoneBetweenProcesses(t *testing.T) {
+	ns := redistest.Namespace()
+	both := make(chan struct{}) // closed when two computations are under way
+	var under atomic.Int64
+	var clients sync.WaitGroup
+	for range 2 {
+		backend, faults := herdgatetest.Wrap(core.Redis(redistest.Shared(t).Client(), ns))
+		faults.GrantEveryone(true)
+		gate, err := core.New(backend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := gate.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		h := nethttpmw.Cache(gate, core.FreshFor(time.Minute))(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if under.Add(1) == 2 {
+				close(both)
+			}
+			select {
+			case <-both:
+			case <-time.After(20 * time.Second):
+				t.Error("the lock excludes the other process")
+			}
+			_, _ = io.WriteString(w, "body")
+		}))
+		clients.Go(func() {
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody)); w.Body.String() != "body" {
+				t.Errorf("%d %q", w.Code, w.Body)
+			}
+		})
+	}
+	clients.Wait()
+}

@@ -1,10 +1,7 @@
 // Package fault has the switches by which herdgatetest breaks a backend of core.
 package fault
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // Switches are the faults of a backend, all off at first. They are safe for concurrent use.
 type Switches struct {
@@ -14,6 +11,4 @@ type Switches struct {
 	GrantEveryone     atomic.Bool  // whoever asks for a lock gets it
 	DropAnnouncements atomic.Bool  // no process hears that a lock has ended
 	Duplicate         atomic.Bool  // each call is made twice
-
-	Holders sync.Map // location -> token of who got the lock last
 }
