@@ -225,9 +225,10 @@ var errTooBrief = errors.New("herdgate: too little time was left for Redis")
 // told is what the breaker is told of a call that ended with err: neither a caller's own deadline nor its leaving is Redis's
 // fault. An answer that came when the time for it was over is none, whoever kept it: a hook of the user's may have.
 func told(ctx context.Context, began time.Time, err error) error {
+	ends, limited := ctx.Deadline()
 	switch answered := err == nil || isReply(err); {
-	case answered && errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(began) >= slowCall:
-		return ctx.Err()
+	case answered && limited && time.Now().After(ends) && time.Since(began) >= slowCall:
+		return context.DeadlineExceeded
 	case answered:
 		return err
 	case errors.Is(ctx.Err(), context.Canceled):

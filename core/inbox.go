@@ -113,7 +113,7 @@ func (b *inbox) listen(ctx context.Context) {
 	}
 }
 
-// session is one subscription, until its connection is lost. It reports whether anything was heard at all.
+// session is one subscription, until its connection is silent, or lost and not to be had again. It reports whether anything was heard at all.
 func (b *inbox) session(ctx context.Context) (heard bool) {
 	channels := []string{*b.name.Load()}
 	if b.tier != nil {
@@ -125,12 +125,23 @@ func (b *inbox) session(ctx context.Context) (heard bool) {
 	var receiver sync.WaitGroup
 	receiver.Go(func() {
 		defer close(messages)
+		lost := false
 		for {
 			m, err := sub.Receive(ctx)
-			if err != nil && (!isReply(err) || !sleep(ctx, subscribeAgain)) { // sub was closed, or its connection lost
+			switch {
+			case err == nil:
+				lost = false
+			case isReply(err): // no right to subscribe, and the like, is an answer too
+				if !sleep(ctx, subscribeAgain) {
+					return
+				}
+			case lost: // twice in a row: sub was closed, or there is nobody to connect to
 				return
+			default: // go-redis has subscribed anew, or tried to
+				lost = true
+				continue
 			}
-			select { // no right to subscribe, and the like, is an answer too
+			select {
 			case messages <- m:
 			case <-ctx.Done():
 				return
