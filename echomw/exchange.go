@@ -34,13 +34,7 @@ func (x *exchange) Run(call host.Call) host.Result {
 	}
 	if call.Limit == 0 {
 		capture.Straight(outer.Header(), call)
-		if call.Head != nil {
-			outer.Before(func() { call.Head(outer.Status, outer.Header()) }) // after an error, too: the response to that comes later
-		}
-		x.err = x.next(c)
-		if call.Head != nil && x.err == nil && !outer.Committed {
-			call.Head(http.StatusOK, outer.Header()) // what net/http makes of a handler that writes nothing
-		}
+		x.err = x.watched(call)
 		return host.Result{Passed: true}
 	}
 
@@ -70,6 +64,23 @@ func (x *exchange) Run(call host.Call) host.Result {
 		result.Flaw = "error"
 	}
 	return result
+}
+
+// watched runs the handler on the native response and tells about its head. The response to an error comes later.
+func (x *exchange) watched(call host.Call) error {
+	outer := x.c.Response()
+	native := outer.Writer
+	watching, written := capture.Watch(native, call)
+	outer.Writer = watching
+	defer func() { outer.Writer = native }()
+	err := x.next(x.c)
+	switch {
+	case err == nil:
+		written()
+	case call.Head != nil && !outer.Committed:
+		outer.Before(func() { call.Head(outer.Status, outer.Header()) })
+	}
+	return err
 }
 
 // outside returns a function that puts the outer response and request back for the time of a call: outer hooks that

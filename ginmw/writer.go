@@ -151,10 +151,10 @@ type watcher struct {
 }
 
 func (w *watcher) tell() {
-	if w.head != nil && !w.Written() {
-		w.head(w.Status(), w.Header())
+	if head := w.head; head != nil {
+		w.head = nil
+		head(w.Status(), w.Header())
 	}
-	w.head = nil
 }
 
 func (w *watcher) WriteHeaderNow() {
@@ -178,8 +178,11 @@ func (w *watcher) Flush() {
 }
 
 func (w *watcher) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	w.head = nil
-	return w.ResponseWriter.Hijack()
+	conn, rw, err := w.ResponseWriter.Hijack()
+	if err == nil {
+		w.head = nil
+	}
+	return conn, rw, err
 }
 
 // Unwrap is for http.ResponseController, which does not need to be told about for deadlines.

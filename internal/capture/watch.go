@@ -49,9 +49,13 @@ func (w *watcher) FlushError() error {
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
+// Hijack leaves nothing to be told about; where it fails (HTTP/2), a response follows.
 func (w *watcher) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	w.head = nil
-	return http.NewResponseController(w.ResponseWriter).Hijack()
+	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil {
+		w.head = nil
+	}
+	return conn, rw, err
 }
 
 func (w *watcher) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -83,6 +83,7 @@ func Run(t *testing.T, a Adapter) {
 	t.Run("hijack", a.hijack)
 	t.Run("first byte is not held back", a.firstByte)
 	t.Run("freeze", a.freeze)
+	t.Run("head", a.head)
 }
 
 // recorder is a host.Middleware that runs every request with a limit and replies with the result.
