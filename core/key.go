@@ -111,8 +111,9 @@ func newRecipe(cfg *route.Config, isCredential func(string) bool) recipe {
 func (r *recipe) key(f frames, k Key) frames {
 	f = f.add(r.fingerprint)
 	f = f.add(canonicalHost(k.Host))
-	path, raw, hasQuery := strings.Cut(k.Target, "?")
-	query := k.Target[len(path):]
+	_, target := originForm(k.Host, k.Target)
+	path, raw, hasQuery := strings.Cut(target, "?")
+	query := target[len(path):]
 	if hasQuery && r.narrows() {
 		query = "?" + r.query(raw)
 	}
@@ -128,6 +129,26 @@ func (r *recipe) key(f frames, k Key) frames {
 
 // narrows reports whether the route leaves something of the query out of the key.
 func (r *recipe) narrows() bool { return len(r.keyQuery) > 0 || len(r.ignoreQuery) > 0 }
+
+// originForm takes a request target in absolute form apart that names the request's own host: http://shop.example/a is the same
+// resource as /a (RFC 9112 3.2.2), and goes with it when it is invalidated. Any other target is returned as it is.
+func originForm(host, target string) (scheme, rest string) {
+	if strings.HasPrefix(target, "/") {
+		return "", target
+	}
+	for _, scheme := range [...]string{"http://", "https://"} {
+		if rest, ok := strings.CutPrefix(target, scheme); ok {
+			at := strings.IndexAny(rest, "/?")
+			if at < 0 {
+				at = len(rest)
+			}
+			if authority, rest := rest[:at], rest[at:]; canonicalHost(authority) == canonicalHost(host) {
+				return scheme, "/" + strings.TrimPrefix(rest, "/")
+			}
+		}
+	}
+	return "", target
+}
 
 // canonicalHost lower-cases a host and drops a default port.
 func canonicalHost(h string) string {
@@ -178,17 +199,22 @@ func matches(pattern, name string) bool {
 
 // chosen frames what makes variants of a key besides Vary: the headers and cookies that the route chose, and
 // the current URL where something rewrote it, so that the handler sees another one than the client asked for
-// (two StripPrefix mounts of one handler). It is "" if there is nothing of that.
+// (two StripPrefix mounts of one handler), or where the client asked in absolute form, because the handler sees the scheme. It
+// is "" if there is nothing of that.
 func (r *recipe) chosen(x host.Exchange) string {
-	path, query, _ := strings.Cut(x.Target(), "?")
-	rewritten := path != x.Path() || query != x.Query()
+	scheme, target := originForm(x.Host(), x.Target())
+	path, query, _ := strings.Cut(target, "?")
+	rewritten := scheme != "" || path != x.Path() || query != x.Query()
 	if len(r.headers) == 0 && len(r.cookies) == 0 && !rewritten {
 		return ""
 	}
 	var f frames
-	if rewritten {
+	switch {
+	case scheme != "": // no path looks like that
+		f = f.add(scheme + x.Path()).add(r.query(x.Query()))
+	case rewritten:
 		f = f.add(x.Path()).add(r.query(x.Query()))
-	} else {
+	default:
 		f = f.add("").add("")
 	}
 	for _, name := range r.headers {
