@@ -729,6 +729,48 @@ func TestProcessesThatKnowDifferentVariance(t *testing.T) {
 	unlocked(t, c, ns)
 }
 
+// A response that varies on more than a record has room for is computed for everybody, and stored for nobody: scripts would not
+// see the whole record, and tell whoever wants another variant to look again, for ever.
+func TestVaryOnTooMuch(t *testing.T) {
+	c := redistest.Shared(t).Client()
+	for name, b := range map[string]Backend{"redis": Redis(c, unique("too-much")), "memory": Memory(1 << 20)} {
+		t.Run(name, func(t *testing.T) {
+			g := gateOn(t, b)
+			serve := g.Mount(FreshFor(time.Minute))
+			var o origin
+			var many []string
+			for i := range 400 {
+				many = append(many, fmt.Sprintf("X-Header-%d", i))
+			}
+			ask := func(lang string, vary ...string) *visit {
+				return get("/", o.handles(func(_ context.Context, p *page) {
+					p.header.Set("Vary", strings.Join(vary, ", "))
+					p.write(200, "for "+lang)
+				}), with("X-Lang", lang)).send(serve)
+			}
+			for range 2 {
+				for _, lang := range []string{"de", "fr"} {
+					if v := ask(lang, append(many, "X-Lang")...); v.status != 200 || v.body != "for "+lang || v.out.Stored {
+						t.Errorf("%s: %d %q as %s %s, stored %v", lang, v.status, v.body, v.out.Role, v.out.Detail, v.out.Stored)
+					}
+				}
+			}
+			if v := ask("de", many...); v.out.Detail != "vary-many" && v.out.Role != RoleParallel {
+				t.Errorf("%s %s", v.out.Role, v.out.Detail)
+			}
+			if err := g.Invalidate(t.Context(), Key{Host: "shop.example", Target: "/"}); err != nil {
+				t.Fatal(err)
+			}
+			for _, lang := range []string{"de", "fr"} { // the handler has mended its ways
+				ask(lang, "X-Lang")
+				if v := ask(lang, "X-Lang"); v.out.Role != RoleHit || v.body != "for "+lang {
+					t.Errorf("%s afterwards: %q as %s %s", lang, v.body, v.out.Role, v.out.Detail)
+				}
+			}
+		})
+	}
+}
+
 // grantsAll is a process whose lock excludes nobody.
 func grantsAll(t *testing.T, client *redis.Client, namespace string) process {
 	t.Helper()

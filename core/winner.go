@@ -89,8 +89,12 @@ func (m *middleware) compute(rq *request, o *Outcome, gr *grant, seen stored) {
 	if ctx.Err() != nil {
 		v.Failure, v.Reason = true, "canceled" // HoldCancels: the work was cut short
 	}
-	o.Status, o.Detail = res.Status, v.Reason
 	e := m.newEntry(rq, gr, res, fields, v)
+	if v.Reason == "" && !(&entry.Record{Names: e.Vary}).Fits() {
+		v.Reason = "vary-many"
+		m.gate.varies.Invalidate(rq.hash) // the names of a handler that has mended its ways may fit again
+	}
+	o.Status, o.Detail = res.Status, v.Reason
 	c := completion{result: resultStored, entry: e, at: rq.place(e.Vary), ttl: lifetime(e, v)}
 	switch {
 	case v.Failure:

@@ -2,6 +2,10 @@ package entry
 
 import "github.com/herdgate/herdgate/internal/headers"
 
+// MaxRecord is the greatest length of a Record's stored form, in bytes: scripts read no more of one. A response that
+// varies on more headers than fit in is not stored.
+const MaxRecord = 4 << 10
+
 // Record is stored under a key whose responses vary: it names the request headers that select the
 // variant (RFC 9111 4.1). It has the same head as an Entry.
 type Record struct {
@@ -21,9 +25,15 @@ func (r *Record) Encode() []byte {
 	return seal(out, size)
 }
 
+// Fits reports whether the record is not longer than MaxRecord.
+func (r *Record) Fits() bool { return metadataAt+stringsSize(r.Names) <= MaxRecord }
+
 // DecodeRecord is the inverse of Record.Encode. The record keeps no reference to raw. It fails with
-// ErrVersion or ErrCorrupt and never panics.
+// ErrVersion or ErrCorrupt (also beyond MaxRecord) and never panics.
 func DecodeRecord(raw []byte) (*Record, error) {
+	if len(raw) > MaxRecord {
+		return nil, ErrCorrupt
+	}
 	f, err := open(raw, kindRecord)
 	if err != nil {
 		return nil, err

@@ -39,3 +39,16 @@ func TestIsRecord(t *testing.T) {
 		}
 	}
 }
+
+func TestLongestRecord(t *testing.T) {
+	longest := &Record{Names: []string{strings.Repeat("A", MaxRecord-metadataAt-3)}} // the list and the name have lengths of 1 and 2 bytes
+	longer := &Record{Names: []string{longest.Names[0] + "A"}}
+	if raw := longest.Encode(); len(raw) != MaxRecord || !longest.Fits() {
+		t.Errorf("%d bytes, fits %v", len(raw), longest.Fits())
+	} else if _, err := DecodeRecord(raw); err != nil {
+		t.Error(err)
+	}
+	if _, err := DecodeRecord(longer.Encode()); longer.Fits() || err == nil {
+		t.Errorf("one byte more: fits %v, %v", longer.Fits(), err)
+	}
+}
