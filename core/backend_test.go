@@ -53,7 +53,8 @@ func unique(what string) string {
 	return fmt.Sprintf("t%d.%s", uniqueN, what)
 }
 
-func testPlace(name string) place { return place{base: "ns:v1:{" + name + "}", key: name} }
+// testPlace is a place that no other test has, nor another run of the same.
+func testPlace(name string) place { return place{base: unique("ns") + ":v1:{" + name + "}", key: name} }
 
 func testLease(p place) lease {
 	return lease{place: p, token: newToken(), lock: time.Second, hold: 2 * time.Second}
