@@ -179,6 +179,9 @@ func (v *visit) Run(call host.Call) host.Result {
 		}
 	}()
 	v.handler(ctx, p)
+	if call.Head != nil {
+		call.Head(p.status, p.header)
+	}
 	if p.passed {
 		return host.Result{Passed: true}
 	}
@@ -304,6 +307,8 @@ type spy struct {
 	onFinish  func(ctx context.Context, l lease, c completion) (verdict, error)
 	onRead    func(ctx context.Context, loc string) (stored, error)
 
+	onInvalidate func(ctx context.Context, base string) error
+
 	acquires, extends, finishes atomic.Int64
 }
 
@@ -336,6 +341,15 @@ func (s *spy) finish(ctx context.Context, l lease, c completion) (verdict, error
 		return s.onFinish(ctx, l, c)
 	}
 	return s.backend.finish(ctx, l, c)
+}
+
+func (s *spy) invalidate(ctx context.Context, base string) error {
+	if s.onInvalidate != nil {
+		if err := s.onInvalidate(ctx, base); err != nil {
+			return err
+		}
+	}
+	return s.backend.invalidate(ctx, base)
 }
 
 // locked returns how many locks the memory backend has.
