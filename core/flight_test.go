@@ -651,6 +651,25 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 }
 
+// Who comes while the gate closes is passed through, and not for its credentials: it has none.
+func TestCloseDuringTheLook(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := &spy{backend: memoryFor(t)}
+		g := gateOn(t, opens{s})
+		serve := g.Mount(FreshFor(time.Minute))
+		s.onRead = func(ctx context.Context, loc string) (stored, error) {
+			if err := g.Close(ctx); err != nil {
+				t.Error(err)
+			}
+			return s.backend.read(ctx, loc)
+		}
+		var o origin
+		if v := get("/", o.answers(0, "body")).send(serve); v.body != "body" || v.out.Role != RoleBypass || v.out.Detail != "closed" {
+			t.Errorf("%q as %s %s, want a bypass because the gate is closed", v.body, v.out.Role, v.out.Detail)
+		}
+	})
+}
+
 func TestCloseFinishesWork(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var o origin

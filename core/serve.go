@@ -129,7 +129,11 @@ func (m *middleware) serve(x host.Exchange) {
 			m.parallel(rq, o)
 			return
 		case tidingsLeave: // only requests with credentials do not wait
-			m.bypass(x, o, "credentials")
+			reason := "credentials"
+			if s.patient { // Close came between the look and the seat
+				reason = "closed"
+			}
+			m.bypass(x, o, reason)
 			return
 		case tidingsFailing:
 			m.degrade(rq, o, "failing", t.after)
