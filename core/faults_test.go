@@ -157,6 +157,7 @@ func TestUnknownAcquireIsCleanedUp(t *testing.T) {
 			p := processOn(t, server.Client(once, func(o *redis.Options) { o.Addr = proxy.Addr }), ns)
 			var o origin
 			held := hold(proxy)
+			scripts := redistest.CommandStats(t, admin)["evalsha"]
 			v := get("/", o.answers(0, "body")).send(p.serve)
 			v.want(t, RoleWinner, "body")
 			if v.out.Cause != string(causeNoRedis) || v.out.Stored {
@@ -164,6 +165,9 @@ func TestUnknownAcquireIsCleanedUp(t *testing.T) {
 			}
 			<-held.Held()
 			was := redistest.CommandStats(t, admin)["set"]
+			if name == "the request is late" { // the first to give it back finds nothing yet
+				eventually(t, func() bool { return redistest.CommandStats(t, admin)["evalsha"] > scripts })
+			}
 			held.Release()
 			if name == "the request is late" {
 				eventually(t, func() bool { return redistest.CommandStats(t, admin)["set"] > was }) // it is executed now
