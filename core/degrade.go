@@ -1,9 +1,9 @@
 package core
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -24,7 +24,14 @@ type Degraded func(*route.Config) error
 func Degrade(answers ...Degraded) RouteOption {
 	return func(c *route.Config) error {
 		var errs []error
+		if len(answers) == 0 {
+			errs = append(errs, errors.New("herdgate: Degrade(): give it OverStale or Placeholder, or leave it out"))
+		}
 		for _, answer := range answers {
+			if answer == nil {
+				errs = append(errs, errors.New("herdgate: Degrade(nil): give it OverStale or Placeholder, or leave it out"))
+				continue
+			}
 			errs = append(errs, answer(c))
 		}
 		return errors.Join(errs...)
@@ -32,13 +39,15 @@ func Degrade(answers ...Degraded) RouteOption {
 }
 
 // Placeholder answers with a response of the route's own. It always carries
-// Cache-Control: no-store. header and body may be nil; they are copied.
+// Cache-Control: no-store, and the Content-Length of body. header and body may be nil; they are copied.
 func Placeholder(status int, header http.Header, body []byte) Degraded {
 	return func(c *route.Config) error {
 		if status < 200 || status > 999 {
-			return fmt.Errorf("herdgate: Placeholder(%d): not a final HTTP status", status)
+			return fmt.Errorf("herdgate: Placeholder(%d): give it a final HTTP status, 200 to 999", status)
 		}
-		c.Placeholder = &route.Placeholder{Status: status, Header: maps.Clone(header), Body: append([]byte(nil), body...)}
+		header = header.Clone()
+		header.Del("Content-Length") // it follows from the body
+		c.Placeholder = &route.Placeholder{Status: status, Header: header, Body: bytes.Clone(body)}
 		return nil
 	}
 }

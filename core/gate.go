@@ -108,8 +108,9 @@ type offOption struct{}
 func (offOption) open() (backend, error) { return nil, nil }
 
 // Close ends everything that the gate runs in the background and waits for it, until ctx is
-// done: computations in progress are finished and their locks given back. After Close the middleware passes
-// everything through. The Redis client stays open. Close may be called more than once.
+// done: computations in progress are finished and their locks given back. Its error says what was still in progress then; locks
+// that are left end with LockFor. From its beginning on the middleware passes everything through. The Redis client stays open. Close
+// may be called more than once, and concurrently.
 func (g *Gate) Close(ctx context.Context) error {
 	g.mu.Lock()
 	again := g.closed.Swap(true)
@@ -178,7 +179,9 @@ func (g *Gate) Mount(opts ...RouteOption) host.Middleware {
 // the cache after it returned, in any process. (A request that was already waiting then may get the older
 // response, as may the client whose own request computed it.)
 //
-// Its error means that the backend did not confirm it: try again. Responses of routes with KeyBy go only for the value of Key.By.
+// It asks Redis once for each way in which routes of the gate make keys, and blocks until it has answered or ctx is done: give ctx a
+// deadline. Its error means that the backend did not confirm it: try again. Responses of routes with KeyBy go only for the value
+// of Key.By. It is safe for concurrent use. With Off, or without a route, there is nothing to do.
 func (g *Gate) Invalidate(ctx context.Context, key Key) error {
 	if g.backend == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // A RouteOption changes how one route is cached. Options are given to an adapter's
-// Cache; a later one wins over an earlier one of the same name.
+// Cache; a later one wins over an earlier one of the same name, except that lists of names (KeyQuery, KeyHeader, …) add up.
 //
 // Which word on caching counts, of all that there are: the first of
 //
@@ -80,7 +80,7 @@ func FreshForStatus(status int, d time.Duration) RouteOption {
 			return fmt.Errorf("herdgate: FreshForStatus(%d): a response with this status is never stored for a fixed time", status)
 		}
 		if status < 200 || status > 999 {
-			return fmt.Errorf("herdgate: FreshForStatus(%d): not a final HTTP status", status)
+			return fmt.Errorf("herdgate: FreshForStatus(%d): give it a final HTTP status, 200 to 999", status)
 		}
 		if d <= 0 {
 			return fmt.Errorf("herdgate: FreshFor(%v): the lifetime must be positive; leave the option out to use only what the response says", d)
@@ -170,18 +170,19 @@ func PollEvery(shortest, longest time.Duration) RouteOption {
 }
 
 // MaxBody is the largest response body that is stored, in bytes. Default 1 MiB. A larger response is
-// passed on to its client as it is written and the others compute their own.
+// passed on to its client as it is written and the others compute their own. Each computation holds up to so much in memory.
+// Processes that share a namespace need the same: one with a smaller limit takes larger responses for damaged and removes them.
 func MaxBody(bytes int64) RouteOption {
 	return func(c *route.Config) error {
 		if bytes <= 0 {
-			return fmt.Errorf("herdgate: MaxBody(%d): the limit must be positive", bytes)
+			return fmt.Errorf("herdgate: MaxBody(%d): the limit must be positive; leave the option out for 1 MiB", bytes)
 		}
 		c.MaxBody = bytes
 		return nil
 	}
 }
 
-// Name labels the route in statistics and logs. It is never part of a key.
+// Name labels the route in logs. It is never part of a key. Default: none.
 func Name(name string) RouteOption {
 	return func(c *route.Config) error { c.Name = name; return nil }
 }
@@ -208,7 +209,7 @@ func IgnoreCookies() RouteOption {
 // Default: the whole query exactly as received. The handler still sees all of it.
 func KeyQuery(names ...string) RouteOption {
 	return func(c *route.Config) error {
-		return setNames(&c.KeyQuery, "KeyQuery", names, nil)
+		return setNames(&c.KeyQuery, "KeyQuery", names, isParameter, nil)
 	}
 }
 
@@ -216,7 +217,7 @@ func KeyQuery(names ...string) RouteOption {
 // names all with this beginning ("utm_*"). The handler still sees them.
 func IgnoreQuery(names ...string) RouteOption {
 	return func(c *route.Config) error {
-		return setNames(&c.IgnoreQuery, "IgnoreQuery", names, nil)
+		return setNames(&c.IgnoreQuery, "IgnoreQuery", names, isParameter, nil)
 	}
 }
 
@@ -225,7 +226,7 @@ func IgnoreQuery(names ...string) RouteOption {
 // different values never share, and each is cached under its own key. Only hashes of values are stored.
 func KeyHeader(names ...string) RouteOption {
 	return func(c *route.Config) error {
-		return setNames(&c.KeyHeaders, "KeyHeader", names, textproto.CanonicalMIMEHeaderKey)
+		return setNames(&c.KeyHeaders, "KeyHeader", names, headers.IsToken, textproto.CanonicalMIMEHeaderKey)
 	}
 }
 
@@ -233,7 +234,7 @@ func KeyHeader(names ...string) RouteOption {
 // handler. Cookies are thereby covered. Only hashes of values are stored.
 func KeyCookie(names ...string) RouteOption {
 	return func(c *route.Config) error {
-		return setNames(&c.KeyCookies, "KeyCookie", names, nil)
+		return setNames(&c.KeyCookies, "KeyCookie", names, headers.IsToken, nil)
 	}
 }
 
@@ -256,7 +257,7 @@ func NormaliseVary() RouteOption {
 // parse as a structured Dictionary is ignored. The fields are passed on. Default: none.
 func Targeted(names ...string) RouteOption {
 	return func(c *route.Config) error {
-		return setNames(&c.Targeted, "Targeted", names, textproto.CanonicalMIMEHeaderKey)
+		return setNames(&c.Targeted, "Targeted", names, headers.IsToken, textproto.CanonicalMIMEHeaderKey)
 	}
 }
 
@@ -307,13 +308,16 @@ func setPositive(to *time.Duration, name string, d time.Duration) error {
 	return nil
 }
 
-func setNames(to *[]string, option string, names []string, canonical func(string) string) error {
+// isParameter reports whether a query parameter can have the name, decoded.
+func isParameter(name string) bool { return name != "" }
+
+func setNames(to *[]string, option string, names []string, valid func(string) bool, canonical func(string) string) error {
 	if len(names) == 0 {
-		return fmt.Errorf("herdgate: %s(): name at least one", option)
+		return fmt.Errorf("herdgate: %s(): name at least one, or leave the option out", option)
 	}
 	for _, name := range names {
-		if !headers.Valid("X", name) || name == "" {
-			return fmt.Errorf("herdgate: %s(%q): not a name", option, name)
+		if !valid(name) {
+			return fmt.Errorf("herdgate: %s(%q): nothing can be called that: give one name a string", option, name)
 		}
 		if canonical != nil {
 			name = canonical(name)

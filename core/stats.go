@@ -12,8 +12,8 @@ type Stats struct {
 	Outcomes map[string]uint64
 	// Computations counts runs of handlers by cause, bypasses excepted.
 	Computations map[string]uint64
-	// Events counts what befell locks and refreshes: "lock-lost", "hold-cap", "invalidated", "dropped", "no-redis",
-	// "breaker-open", "corrupt", "refresh-lost", "refresh-dropped", "refresh-panic".
+	// Events counts what befell locks, stored values and refreshes: "lock-lost", "hold-cap", "invalidated", "dropped", "no-redis",
+	// "breaker-open", "corrupt", "mismatch", "invalidation-unconfirmed", "refresh-lost", "refresh-dropped", "refresh-panic".
 	Events map[string]uint64
 	// Waiting is how many requests wait now.
 	Waiting int64

@@ -61,7 +61,7 @@ func TestWriteWaitsForItsInvalidationForABoundedTime(t *testing.T) {
 			t.Errorf("the client waited %v, want %v; counted %d times", v.took, readBudget, unconfirmed(g))
 		}
 		// The second call, in the background, hears nothing either. It is not waited for for ever.
-		time.Sleep(time.Second + 100*time.Millisecond)
+		pause(time.Second + 100*time.Millisecond)
 		if w.calls() != 3 || !w.gone("/a") {
 			t.Errorf("after %d calls /a is still there", w.calls())
 		}
@@ -79,11 +79,11 @@ func TestWriteIsInvalidatedInTheEnd(t *testing.T) {
 		if w.post("/a"); w.gone("/a") {
 			t.Fatal("gone, though no invalidation was confirmed: this test tests nothing")
 		}
-		time.Sleep(time.Second)
+		pause(time.Second)
 		if w.calls() != 4 || !w.gone("/a") {
 			t.Errorf("after %d calls /a is still there", w.calls())
 		}
-		if time.Sleep(time.Minute); w.calls() != 4 || w.gone("/a") {
+		if pause(time.Minute); w.calls() != 4 || w.gone("/a") {
 			t.Errorf("%d calls, want no more once it is done", w.calls())
 		}
 	})
@@ -108,9 +108,9 @@ func TestUnconfirmedInvalidationGivesUp(t *testing.T) {
 	never := func(context.Context, int) error { return errNotNow }
 	writes(t, never, func(t *testing.T, _ *Gate, w writing) {
 		w.post("/a")
-		time.Sleep(retryInvalidations + time.Second)
+		pause(retryInvalidations + time.Second)
 		was := w.calls()
-		if time.Sleep(time.Minute); w.calls() != was || was < 100 {
+		if pause(time.Minute); w.calls() != was || was < 100 {
 			t.Errorf("%d calls in %v, %d later; want more than 100, and then none", was, retryInvalidations, w.calls())
 		}
 	})
@@ -120,7 +120,7 @@ func TestCloseDoesNotWaitForAnUnconfirmedInvalidation(t *testing.T) {
 	never := func(context.Context, int) error { return errNotNow }
 	writes(t, never, func(t *testing.T, g *Gate, w writing) {
 		w.post("/a")
-		time.Sleep(time.Second)
+		pause(time.Second)
 		began := time.Now()
 		if err := g.Close(t.Context()); err != nil {
 			t.Error(err)
