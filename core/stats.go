@@ -78,6 +78,7 @@ var cures = map[string]string{
 	"credentials":      "requests carry credentials: add Public if the response is the same for everyone, or KeyCookie, KeyHeader, PerUser with KeyBy",
 	"set-cookie":       "the response sets a cookie, or middleware outside Cache does: move it inside or off this route",
 	"vary-credentials": "the response varies by Cookie or Authorization: add Public, KeyCookie or KeyHeader if that is not so",
+	"vary-many":        "the response varies on more headers than there is room for: name fewer in Vary",
 	"too-large":        "the body is larger than MaxBody: raise it",
 	"private":          "the response says private: remove it, or Cache from this route",
 	"no-store":         "the response says no-store: remove it, or Cache from this route",
