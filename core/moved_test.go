@@ -105,7 +105,7 @@ func TestMovedValues(t *testing.T) {
 				key := string(recipe.key(nil, Key{Host: "shop.example", Target: target}))
 				p := place{base: knows.gate.base(frames(key))}
 				if len(values) > 0 {
-					rq := &request{x: get(target, nil), base: p.base, key: key}
+					rq := &request{x: get(target, nil), recipe: recipe, base: p.base, key: key}
 					var names []string
 					for i, name := range strings.Split(vary[target], ", ")[:len(values)] {
 						rq.x.(*visit).header.Set(name, values[i])
