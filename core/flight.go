@@ -202,6 +202,23 @@ func (f *flight) shutDown() {
 	f.shut = true
 }
 
+// shutDownIfEmpty shuts the flight down if nobody has a seat.
+func (f *flight) shutDownIfEmpty() bool {
+	g, loc := f.m.gate, f.place.loc()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seats.Len() > 0 {
+		return false
+	}
+	if g.flights[loc] == f {
+		delete(g.flights, loc)
+	}
+	f.shut = true
+	return true
+}
+
 // close shuts the flight down and tells the seats that are left.
 func (f *flight) close(t tidings) {
 	f.shutDown()
@@ -298,12 +315,18 @@ func (f *flight) run() {
 			// This is known of one class of requests; the others ask for themselves.
 			f.parallel(gr, found.claimed, func(s *seat) bool { return s.class == class })
 		case found.state == stateFailing:
-			// Those who come to a failing key are told so; those who were waiting when it failed sit it out.
+			// Those who come to a failing key are told so; those who were waiting when it failed sit it out. The flight shuts
+			// meanwhile, or whoever comes next would sit with them.
+			f.shutDown()
 			f.tell(tidings{kind: tidingsFailing, after: found.remains}, func(s *seat) bool {
 				return s.class == class && (!waited || s.hasStale || !s.patient)
 			})
 			f.refresh = nil
+			if !waited {
+				return // the failures are those of one class of requests: the others ask for themselves
+			}
 			f.await(found.remains)
+			f.reopen()
 			why = causeAfterFailure
 		default: // held
 			f.tell(tidings{kind: tidingsLeave}, func(s *seat) bool { return !s.patient })

@@ -49,10 +49,15 @@ func (f *flight) oversee(gr *grant) (more bool) {
 
 	if c.result != resultStored {
 		v := g.settle(gr, c)
+		// Before the winner's client is answered: its next request looks for itself.
+		over := f.shutDownIfEmpty()
 		if c.result == resultUncacheable {
-			f.shutDown() // before the winner's client is answered: its next request looks for itself
+			f.shutDown()
 		}
 		gr.settled <- v
+		if over {
+			return false
+		}
 		switch c.result {
 		case resultUncacheable:
 			f.close(tidings{kind: tidingsParallel})
