@@ -30,7 +30,7 @@ func TestExpandedSize(t *testing.T) {
 
 func TestCompressEntriesNeedsALength(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	defer rdb.Close()
+	defer func() { _ = rdb.Close() }()
 	for _, n := range []int{-1, 0, 1023} {
 		if _, err := New(Redis(rdb, "shop", CompressEntries(n))); err == nil {
 			t.Errorf("CompressEntries(%d)", n)

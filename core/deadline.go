@@ -33,7 +33,7 @@ func (d *deadlines) bound(values context.Context) boundedContext {
 	now := time.Now()
 	latest := d.latest.Load()
 	if latest == nil || now.After(latest.open) {
-		ctx, cancel := context.WithTimeout(context.Background(), readBudget)
+		ctx, cancel := context.WithTimeout(context.Background(), readBudget) //nolint:gosec // the others end with it: it ends by itself
 		latest = &deadline{Context: ctx, stop: cancel, open: now.Add(readBudget / 20)}
 		d.latest.Store(latest)
 	}

@@ -111,9 +111,9 @@ func TestPollsBeginAnewWithAnotherHolder(t *testing.T) {
 		get("/", o.answers(0, "body")).send(serve).want(t, RoleWinner, "body")
 		synctest.Wait()
 		low, high := 20*time.Millisecond, 50*time.Millisecond
-		for i, grown := range []time.Duration{1, pollGrowth, 0, 1, pollGrowth} {
+		for i, grown := range []int{1, pollGrowth, 0, 1, pollGrowth} {
 			pause := polls[i+1].Sub(polls[i])
-			if grown == 0 && pause != pollCeiling || grown > 0 && (pause < grown*low || pause > grown*high) {
+			if grown == 0 && pause != pollCeiling || grown > 0 && (pause < time.Duration(grown)*low || pause > time.Duration(grown)*high) {
 				t.Errorf("pause %d, with holder %s: %v", i+1, holders[i], pause)
 			}
 		}

@@ -19,17 +19,16 @@ func TestReadsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r reads
 		var sent atomic.Int64
-		read := func(context.Context, string) (stored, error) {
-			n := sent.Add(1)
-			time.Sleep(10 * time.Millisecond)
-			return stored{record: &entry.Record{Names: []string{strconv.FormatInt(n, 10)}}}, nil
-		}
 		var all sync.WaitGroup
 		for i := range 300 {
 			all.Go(func() {
 				time.Sleep(time.Duration(i%30) * time.Millisecond)
 				before := sent.Load()
-				got, err := r.do(t.Context(), "loc", read)
+				got, err := r.do(t.Context(), "loc", func(context.Context, string) (stored, error) {
+					n := sent.Add(1)
+					time.Sleep(10 * time.Millisecond)
+					return stored{record: &entry.Record{Names: []string{strconv.FormatInt(n, 10)}}}, nil
+				})
 				if err != nil {
 					t.Error(err)
 					return
@@ -54,14 +53,16 @@ func TestReadsAreSharedUntilSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := &sharedRead{}
 		r := reads{now: map[string]*sharedRead{"loc": first}}
-		never := func(context.Context, string) (stored, error) {
-			t.Error("a GET of its own")
-			return stored{}, nil
+		asks := func(ctx context.Context) (stored, error) {
+			return r.do(ctx, "loc", func(context.Context, string) (stored, error) {
+				t.Error("a GET of its own")
+				return stored{}, nil
+			})
 		}
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
-				if got, err := r.do(t.Context(), "loc", never); err != nil || got.entry == nil {
+				if got, err := asks(t.Context()); err != nil || got.entry == nil {
 					t.Errorf("%v, %v", got, err)
 				}
 			})
@@ -69,7 +70,7 @@ func TestReadsAreSharedUntilSent(t *testing.T) {
 		all.Go(func() {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if _, err := r.do(ctx, "loc", never); !errors.Is(err, context.Canceled) {
+			if _, err := asks(ctx); !errors.Is(err, context.Canceled) {
 				t.Errorf("its client had left: %v", err)
 			}
 		})
@@ -86,15 +87,15 @@ func TestFailedReadIsInherited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r reads
 		var sent atomic.Int64
-		read := func(ctx context.Context, _ string) (stored, error) {
-			sent.Add(1)
-			<-ctx.Done()
-			return stored{}, ctx.Err()
-		}
 		var all sync.WaitGroup
 		ask := func() {
 			began := time.Now()
-			if _, err := r.do(t.Context(), "loc", read); !errors.Is(err, context.DeadlineExceeded) {
+			_, err := r.do(t.Context(), "loc", func(ctx context.Context, _ string) (stored, error) {
+				sent.Add(1)
+				<-ctx.Done()
+				return stored{}, ctx.Err()
+			})
+			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
 			}
 			if waited := time.Since(began); waited > readBudget {

@@ -18,21 +18,23 @@ const sameHost = "Host: shop.example" // for several sites that share entries
 
 var longBody = strings.Repeat("What is long and says little becomes short.\n", 200)
 
-// Nobody can tell from a response whether it was kept compressed, with or without the option in the process that reads it.
-func TestCompressedEntriesAreTheSame(t *testing.T) {
-	coded := strings.Repeat("\x1f\x8b not really gzip ", 400)
-	handle := func(c Call) error {
-		c.Set("Content-Type", "text/plain")
-		c.Set("Etag", `"1"`)
-		c.Set("Last-Modified", "Mon, 30 Nov 2026 12:00:00 GMT")
-		if c.Target() == "/coded" {
-			c.Set("Content-Encoding", "gzip")
-			c.Write([]byte(coded))
-			return nil
-		}
-		c.Write([]byte(longBody))
+var codedBody = strings.Repeat("\x1f\x8b not really gzip ", 400)
+
+func writesLong(c Call) error {
+	c.Set("Content-Type", "text/plain")
+	c.Set("Etag", `"1"`)
+	c.Set("Last-Modified", "Mon, 30 Nov 2026 12:00:00 GMT")
+	if c.Target() == "/coded" {
+		c.Set("Content-Encoding", "gzip")
+		c.Write([]byte(codedBody))
 		return nil
 	}
+	c.Write([]byte(longBody))
+	return nil
+}
+
+// Nobody can tell from a response whether it was kept compressed, with or without the option in the process that reads it.
+func TestCompressedEntriesAreTheSame(t *testing.T) {
 	ask := []struct {
 		method string
 		lines  []string
@@ -53,7 +55,7 @@ func TestCompressedEntriesAreTheSame(t *testing.T) {
 			rdb := redistest.Start(t).Client()
 			ns, plainNs := redistest.Namespace(), redistest.Namespace()
 			open := func(ns string, opts ...core.RedisOption) *site {
-				return newSite(t, h, core.Redis(rdb, ns, opts...), handle, core.FreshFor(time.Hour))
+				return newSite(t, h, core.Redis(rdb, ns, opts...), writesLong, core.FreshFor(time.Hour))
 			}
 			writes, reads, plain := open(ns, core.CompressEntries(1<<10)), open(ns), open(plainNs)
 			for _, target := range []string{"/long", "/coded"} {
@@ -78,11 +80,11 @@ func TestCompressedEntriesAreTheSame(t *testing.T) {
 					}
 				}
 			}
-			if got := reads.ask("GET", "/coded", "", sameHost); got.body != coded || got.header.Get("Content-Encoding") != "gzip" {
-				t.Errorf("coded: %d bytes, %v", len(got.body), got.header)
+			if got := reads.ask("GET", "/coded", "", sameHost); got.body != codedBody || got.header.Get("Content-Encoding") != "gzip" {
+				t.Errorf("/coded: %d bytes, %v", len(got.body), got.header)
 			}
-			if sizes := entrySizes(t, rdb, ns); len(sizes) != 2 || min(sizes[0], sizes[1]) > int64(len(longBody)/4) || max(sizes[0], sizes[1]) < int64(len(coded)) {
-				t.Errorf("entries of %v bytes, for bodies of %d (compressed) and %d (coded)", sizes, len(longBody), len(coded))
+			if sizes := entrySizes(t, rdb, ns); len(sizes) != 2 || min(sizes[0], sizes[1]) > int64(len(longBody)/4) || max(sizes[0], sizes[1]) < int64(len(codedBody)) {
+				t.Errorf("entries of %v bytes, for bodies of %d (compressed) and %d (coded)", sizes, len(longBody), len(codedBody))
 			}
 		})
 	}

@@ -42,7 +42,7 @@ var tells = []struct {
 		}
 		w.Header().Set("X-Handler", "late")
 	}, []string{"201 1"}},
-	{"an error", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 409) }, []string{"409 "}},
+	{"an error", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusConflict) }, []string{"409 "}},
 	{"nothing", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Handler", "1") }, []string{"200 1"}},
 	{"flushes", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Handler", "1")
