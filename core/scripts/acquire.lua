@@ -7,7 +7,7 @@
 --       4 head of the entry that the caller saw, "" for none
 --       5 what follows the head and the checksum in the vary record that the caller used, "" for none
 --       6 inbox channel to announce the end of somebody else's lock to, "" for none or if it is entered already
---       7 lifetime of the set of inboxes, ms
+--       7 lifetime of the list of inboxes, ms
 --       8 variant, "" at the base location
 --       9 "1" if the caller has a stale copy
 -- Returns one of
@@ -22,15 +22,15 @@
 -- answers "won" again. A lock without a matching claim is free: the key was
 -- invalidated, or the claim evicted.
 --
--- The inboxes are a set, so that the thousandth costs no more to enter than the first. It lives on with each. A process enters
--- once for each lock that it waits for, and again before the set could have gone.
+-- The list of inboxes lives on with each that enters. A process enters once for each lock that it waits for, and again before
+-- the list could have gone; a poll in between does not read it.
 --
 -- All variants of a key belong to one generation, which ends with an invalidation: a variant that the index
 -- has forgotten, because it was evicted, goes with it.
 
 local token, now = ARGV[1], nil
-local have = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[9])
-local lock, claim, mark, fail = have[1], have[2], have[3], have[4]
+local have = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[9], ARGV[6] ~= '' and KEYS[5] or KEYS[9])
+local lock, claim, mark, fail, wait = have[1], have[2], have[3], have[4], have[6] -- wait only for who enters
 
 -- What the winner will store belongs to it. At the base location it may be the first variant, and begins one.
 local generation = have[5] or token
@@ -104,14 +104,11 @@ end
 
 -- Enter an inbox with those that wait.
 local function enter(inbox)
-  local added = redis.pcall('SADD', KEYS[5], inbox)
-  if refused(added) and string.sub(added.err, 1, 9) == 'WRONGTYPE' then -- another kind of value stands in its place
-    redis.pcall('DEL', KEYS[5])
-    added = redis.pcall('SADD', KEYS[5], inbox)
+  local list = wait or inbox
+  if not string.find(list, inbox, 1, true) then
+    list = list .. '\n' .. inbox
   end
-  if not refused(added) then
-    redis.call('PEXPIRE', KEYS[5], ARGV[7])
-  end
+  redis.pcall('SET', KEYS[5], list, 'PX', ARGV[7])
 end
 
 if lock == token and claim == token then

@@ -42,8 +42,8 @@ local function millis()
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
-local have = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[10])
-local lock, claim, mark, fail, generation = have[1], have[2], have[3], have[4], have[5]
+local have = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[10])
+local lock, claim, mark, fail, wait, generation = have[1], have[2], have[3], have[4], have[5], have[6]
 local mine = claim == token
 local gone = {}
 local verdict = 'done'
@@ -167,15 +167,15 @@ end
 
 if mine then gone[#gone + 1] = KEYS[2] end
 if lock == token then gone[#gone + 1] = KEYS[1] end
-local waiting = {}
-if lock == token or not lock then
-  waiting = redis.pcall('SMEMBERS', KEYS[5])
+local waiting = ''
+if wait and (lock == token or not lock) then
+  waiting = wait
   gone[#gone + 1] = KEYS[5]
 end
 if #gone > 0 then redis.pcall('DEL', unpack(gone)) end
 
 local why = verdict == 'done' and result or 'gave-up'
-for _, inbox in ipairs(waiting) do -- none if another kind of value stands there
+for inbox in string.gmatch(waiting, '[^\n]+') do
   redis.pcall('PUBLISH', inbox, why .. ' ' .. ARGV[3])
 end
 return verdict

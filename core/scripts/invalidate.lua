@@ -16,9 +16,9 @@ for _, variant in ipairs(variants) do
   at[#at + 1] = KEYS[1] .. ':' .. variant
 end
 for _, loc in ipairs(at) do
-  local waiting = redis.pcall('SMEMBERS', loc .. ':wait')
+  local wait = redis.call('MGET', loc .. ':wait')[1]
   redis.call('DEL', loc, loc .. ':claim', loc .. ':lock', loc .. ':wait')
-  for _, inbox in ipairs(waiting) do
+  for inbox in string.gmatch(wait or '', '[^\n]+') do
     redis.pcall('PUBLISH', inbox, 'gave-up ' .. loc)
   end
 end
