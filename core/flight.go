@@ -190,26 +190,21 @@ func (f *flight) tell(t tidings, which func(*seat) bool) {
 }
 
 // shutDown takes the flight off the map: later requests look for themselves.
-func (f *flight) shutDown() {
-	g, loc := f.m.gate, f.place.loc()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.flights[loc] == f {
-		delete(g.flights, loc)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.shut = true
+func (f *flight) shutDown() { f.shutDownIf(func() bool { return true }) }
+
+// shutDownIfEmpty shuts the flight down if nobody has a seat, and reports whether.
+func (f *flight) shutDownIfEmpty() bool {
+	return f.shutDownIf(func() bool { return f.seats.Len() == 0 })
 }
 
-// shutDownIfEmpty shuts the flight down if nobody has a seat.
-func (f *flight) shutDownIfEmpty() bool {
+// shutDownIf shuts the flight down if it may, which is asked with both locks held: nobody boards in between.
+func (f *flight) shutDownIf(may func() bool) bool {
 	g, loc := f.m.gate, f.place.loc()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.seats.Len() > 0 {
+	if !may() {
 		return false
 	}
 	if g.flights[loc] == f {
