@@ -24,6 +24,7 @@ const (
 type node struct {
 	name                 string
 	reads, locks, stores breaker
+	batches              batches
 }
 
 func newNode(name string, prompt bool, t *troubles) *node {

@@ -166,7 +166,7 @@ func TestProbesAreOffTheRequests(t *testing.T) {
 	client := p.gate.backend.(*redisBackend).client
 	for range 3 { // probes, none of which comes to anything
 		eventually(t, func() bool { return p.state("reads") == "half-open" })
-		if err := client.Get(t.Context(), "key").Err(); !errors.Is(err, errNotAsked) {
+		if err := pulledBy(t.Context(), client, "key").err(); !errors.Is(err, errNotAsked) {
 			t.Errorf("the request in whose place a probe went out got %v", err)
 		}
 		eventually(t, func() bool { return p.state("reads") == "open" })
@@ -282,7 +282,7 @@ func TestBreakersOfAClusterAreApart(t *testing.T) {
 
 // Trouble is logged once per kind and minute, and never in Redis's own words: those may quote keys, bodies and secrets.
 func TestTroubleIsLoggedOncePerKind(t *testing.T) {
-	server := redistest.Start(t, "--rename-command", "GET", "")
+	server := redistest.Start(t, "--rename-command", "GETRANGE", "")
 	var log bytes.Buffer
 	trouble := newTroubles()
 	trouble.report(slog.New(slog.NewTextHandler(&log, nil)), func(cause) {})
@@ -291,7 +291,7 @@ func TestTroubleIsLoggedOncePerKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 100 {
-		if err := client.Get(t.Context(), "secret-key").Err(); err == nil || !strings.Contains(err.Error(), "secret-key") {
+		if err := pulledBy(t.Context(), client, "secret-key").err(); err == nil || !strings.Contains(err.Error(), "secret-key") {
 			t.Fatalf("the server did not quote its arguments: %v", err)
 		}
 	}

@@ -483,7 +483,7 @@ func TestExtendRacesTheEnd(t *testing.T) {
 		c := redistest.Shared(t).Client()
 		ns := unique("race")
 		b := opened(t, Redis(c, ns)).(*redisBackend)
-		b.client = direct{c} // with the user's timeouts: a busy machine is not what is tested
+		b.client.redisClient = direct{c} // with the user's timeouts: a busy machine is not what is tested
 		race(t, b, ns)
 		if locks := redistest.Locks(t, c, ns); len(locks) > 0 {
 			t.Errorf("%d zombie locks, such as %s", len(locks), locks[0])

@@ -40,54 +40,42 @@ func (c *guarded) Subscribe(ctx context.Context, channels ...string) *redis.PubS
 	return c.subscriber.Subscribe(ctx, channels...)
 }
 
-func (c *guarded) Get(ctx context.Context, key string) *redis.StringCmd {
-	return guard(ctx, c, &c.nodeOf(ctx, key).reads, key,
-		func(ctx context.Context) *redis.StringCmd { return c.redisClient.Get(ctx, key) },
-		func(err error) *redis.StringCmd { return redis.NewStringResult("", err) })
-}
-
-func (c *guarded) GetRange(ctx context.Context, key string, start, end int64) *redis.StringCmd {
-	return guard(ctx, c, &c.nodeOf(ctx, key).reads, key,
-		func(ctx context.Context) *redis.StringCmd { return c.redisClient.GetRange(ctx, key, start, end) },
-		func(err error) *redis.StringCmd { return redis.NewStringResult("", err) })
-}
-
-func (c *guarded) getBoth(ctx context.Context, key string, end int64, beside string) both {
-	return guard(ctx, c, &c.nodeOf(ctx, key).reads, key,
-		func(ctx context.Context) both { return c.redisClient.getBoth(ctx, key, end, beside) },
-		func(err error) both {
-			failed := redis.NewStringResult("", err)
-			return both{failed, failed}
-		})
-}
-
 func (c *guarded) Time(ctx context.Context) *redis.TimeCmd {
 	return guard(ctx, c, &c.nodeOf(ctx, "").reads, "", c.redisClient.Time,
-		func(err error) *redis.TimeCmd { return redis.NewTimeCmdResult(time.Time{}, err) })
+		func(err error) *redis.TimeCmd { return redis.NewTimeCmdResult(time.Time{}, err) },
+		func(*redis.TimeCmd) (func(context.Context) error, int) {
+			return func(ctx context.Context) error { return c.redisClient.Time(ctx).Err() }, 0
+		})
 }
 
 func (c *guarded) Set(ctx context.Context, key string, value any, ttl time.Duration) *redis.StatusCmd {
 	return guard(ctx, c, &c.nodeOf(ctx, key).stores, key,
 		func(ctx context.Context) *redis.StatusCmd { return c.redisClient.Set(ctx, key, value, ttl) },
-		func(err error) *redis.StatusCmd { return redis.NewStatusResult("", err) })
+		func(err error) *redis.StatusCmd { return redis.NewStatusResult("", err) }, nil)
 }
 
 func (c *guarded) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
 	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).locks, keys[0],
 		func(ctx context.Context) *redis.Cmd { return c.redisClient.Eval(ctx, script, keys, args...) },
-		func(err error) *redis.Cmd { return redis.NewCmdResult(nil, err) })
+		func(err error) *redis.Cmd { return redis.NewCmdResult(nil, err) }, nil)
 }
 
 func (c *guarded) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
 	return guard(ctx, c, &c.nodeOf(ctx, keys[0]).locks, keys[0],
 		func(ctx context.Context) *redis.Cmd { return c.redisClient.EvalSha(ctx, sha, keys, args...) },
-		func(err error) *redis.Cmd { return redis.NewCmdResult(nil, err) })
+		func(err error) *redis.Cmd { return redis.NewCmdResult(nil, err) }, nil)
 }
+
+// reply is what a call returns.
+type reply interface{ Err() error }
 
 // guard makes a call about a key and returns its result, or failed(err) if there is none by the time that ctx ends. It stays on the
 // caller's goroutine where the client is known to end with its context. While the breaker is open it returns at once: no
-// request waits for a probe. An abandoned call owns its arguments until it ends.
-func guard[C redis.Cmder](ctx context.Context, c *guarded, b *breaker, key string, call func(context.Context) C, failed func(error) C) C {
+// request waits for a probe. An abandoned call owns its arguments until it ends. Of a call that failed, lost says what a probe is to
+// repeat, and how many reads besides that one failed with it; nil where a probe does something else.
+func guard[C reply](ctx context.Context, c *guarded, b *breaker, key string,
+	call func(context.Context) C, failed func(error) C, lost func(C) (again func(context.Context) error, others int),
+) C {
 	done, err := b.circuit.Allow()
 	switch {
 	case err != nil:
@@ -100,13 +88,14 @@ func guard[C redis.Cmder](ctx context.Context, c *guarded, b *breaker, key strin
 	select {
 	case b.slots <- struct{}{}:
 	case <-ctx.Done():
-		ended(b, done, call, told(ctx, began, ctx.Err()))
-		return failed(errNotAsked)
+		cmd := failed(errNotAsked)
+		ended(b, done, cmd, lost, told(ctx, began, ctx.Err()))
+		return cmd
 	}
 	if b.prompt {
 		cmd := attempt(ctx, c.again, call)
 		<-b.slots
-		ended(b, done, call, told(ctx, began, cmd.Err()))
+		ended(b, done, cmd, lost, told(ctx, began, cmd.Err()))
 		return cmd
 	}
 	result := make(chan C, 1)
@@ -121,19 +110,25 @@ func guard[C redis.Cmder](ctx context.Context, c *guarded, b *breaker, key strin
 	}()
 	select {
 	case cmd := <-result:
-		ended(b, done, call, told(ctx, began, cmd.Err()))
+		ended(b, done, cmd, lost, told(ctx, began, cmd.Err()))
 		return cmd
 	case <-ctx.Done():
-		ended(b, done, call, told(ctx, began, ctx.Err()))
-		return failed(ctx.Err())
+		cmd := failed(ctx.Err())
+		ended(b, done, cmd, lost, told(ctx, began, ctx.Err()))
+		return cmd
 	}
 }
 
-// ended takes the end of a call, and keeps one that failed, for the probe.
-func ended[C redis.Cmder](b *breaker, done func(error), call func(context.Context) C, err error) {
-	if b.ask == nil && !succeeded(err) && !excluded(err) {
-		again := func(ctx context.Context) error { return call(ctx).Err() }
+// ended takes the end of a call. Each read that failed counts, whether it went out alone or not.
+func ended[C reply](b *breaker, done func(error), cmd C, lost func(C) (func(context.Context) error, int), err error) {
+	if lost != nil && !succeeded(err) && !excluded(err) {
+		again, others := lost(cmd)
 		b.failed.Store(&again)
+		for range others {
+			if done, refused := b.circuit.Allow(); refused == nil {
+				done(err)
+			}
+		}
 	}
 	b.done(done, err)
 }
@@ -202,7 +197,7 @@ func (c *guarded) close(ctx context.Context, nodes []*node) error {
 }
 
 // attempt makes a call, and once more if its connection broke.
-func attempt[C redis.Cmder](ctx context.Context, again bool, call func(context.Context) C) C {
+func attempt[C reply](ctx context.Context, again bool, call func(context.Context) C) C {
 	cmd := call(ctx)
 	if again && broken(cmd.Err()) && ctx.Err() == nil {
 		cmd = call(ctx)

@@ -53,11 +53,12 @@ func TestCancelledCallsNeverShiftReplies(t *testing.T) {
 						var got string
 						var err error
 						if rand.IntN(2) == 0 {
-							got, err = client.GetRange(ctx, key, 0, -1).Result()
+							got, err = pulledBy(ctx, client, key).value.Result()
 						} else {
-							both := client.getBoth(ctx, key, -1, key)
-							if got, err = both.Result(); err == nil && both.beside.Err() == nil && both.beside.Val() != got {
-								t.Errorf("beside %.40q came %.40q", got, both.beside.Val())
+							w := want{key: key, end: -1, beside: key}
+							client.fetch(ctx, &w)
+							if got, err = w.got.value.Result(); err == nil && w.got.beside.Err() == nil && w.got.beside.Val() != got {
+								t.Errorf("beside %.40q came %.40q", got, w.got.beside.Val())
 							}
 						}
 						cancel()
@@ -92,8 +93,10 @@ func TestNoConnectionIsAnError(t *testing.T) {
 	}
 	server.Kill()
 	for range breakAfter {
-		if got := client.getBoth(t.Context(), "{key}", -1, "{key}:beside"); got.Err() == nil || isReply(got.Err()) {
-			t.Errorf("%q, %v", got.Val(), got.Err())
+		w := want{key: "{key}", end: -1, beside: "{key}:beside"}
+		client.fetch(t.Context(), &w)
+		if err := w.got.err(); err == nil || isReply(err) {
+			t.Errorf("%q, %v", w.got.value.Val(), err)
 		}
 	}
 	if got := client.nodeOf(t.Context(), "").reads.circuit.State().String(); got != "open" {

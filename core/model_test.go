@@ -557,7 +557,7 @@ func modelRedis(t *testing.T, raw *redis.Client) *modelOn {
 	t.Helper()
 	b := opened(t, Redis(raw, "model")).(*redisBackend)
 	c := &meddler{redisClient: direct{raw}} // with the user's timeouts: a busy machine is not a fault of the protocol
-	b.client = c
+	b.client.redisClient = c
 	return &modelOn{raw: raw, client: c, redis: b}
 }
 

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"runtime"
 	"sync"
 )
 
@@ -15,15 +14,16 @@ type reads struct {
 	ends deadlines
 }
 
+// reader reads a location, and marks the want as sent before that.
+type reader func(ctx context.Context, loc string, w *want) (stored, error)
+
 type sharedRead struct {
 	ctx  boundedContext
-	sent bool          // whoever comes now must not share it
+	want want
 	done chan struct{} // closed when got and err are set; nil until somebody waits for it
 	got  stored
 	err  error
 	next *sharedRead // for those who come while this one is under way
-
-	inherited bool // err is that of the read before
 }
 
 // ended returns what a waiter waits for. The caller holds reads.mu.
@@ -35,7 +35,7 @@ func (s *sharedRead) ended() <-chan struct{} {
 }
 
 // do returns what read returns for loc, asked by whoever leads. It returns early with the cause of ctx.
-func (r *reads) do(ctx context.Context, loc string, read func(context.Context, string) (stored, error)) (stored, error) {
+func (r *reads) do(ctx context.Context, loc string, read reader) (stored, error) {
 	r.mu.Lock()
 	current, busy := r.now[loc]
 	switch {
@@ -48,7 +48,7 @@ func (r *reads) do(ctx context.Context, loc string, read func(context.Context, s
 		r.mu.Unlock()
 		r.lead(ctx, loc, current, read)
 		return current.got, current.err
-	case !current.sent:
+	case !current.want.sent.Load():
 		return r.share(ctx, current)
 	case current.next != nil:
 		return r.share(ctx, current.next)
@@ -57,10 +57,9 @@ func (r *reads) do(ctx context.Context, loc string, read func(context.Context, s
 	current.next = next
 	ended := current.ended()
 	r.mu.Unlock()
-	<-ended // bounded: a read is
-	if err := current.err; err != nil && !current.inherited {
-		next.inherited = true // who has waited for one budget does not wait for a second
-		read = func(context.Context, string) (stored, error) { return stored{}, err }
+	<-ended                             // bounded: a read is
+	if err := current.err; err != nil { // who has waited for one budget does not wait for a second
+		read = func(context.Context, string, *want) (stored, error) { return stored{}, err }
 	}
 	r.lead(ctx, loc, next, read)
 	return next.got, next.err
@@ -78,25 +77,23 @@ func (r *reads) share(ctx context.Context, s *sharedRead) (stored, error) {
 	}
 }
 
-// lead asks for everybody: the leader's client may leave, the GET goes on. First it lets those run who are about to ask
-// the same: a herd that comes at one moment is one GET.
-func (r *reads) lead(ctx context.Context, loc string, s *sharedRead, read func(context.Context, string) (stored, error)) {
-	runtime.Gosched()
-	r.mu.Lock()
-	s.sent = true
-	r.mu.Unlock()
+// lead asks for everybody: the leader's client may leave, the GET goes on.
+func (r *reads) lead(ctx context.Context, loc string, s *sharedRead, read reader) {
 	s.ctx = r.ends.bound(ctx)
-	s.got, s.err = read(&s.ctx, loc)
+	s.err = errNotAsked // should a hook of the user's panic
+	defer r.end(loc, s)
+	s.got, s.err = read(&s.ctx, loc, &s.want)
+}
 
+func (r *reads) end(loc string, s *sharedRead) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if s.next != nil {
 		r.now[loc] = s.next
 	} else {
 		delete(r.now, loc)
 	}
-	done := s.done
-	r.mu.Unlock()
-	if done != nil {
-		close(done)
+	if s.done != nil {
+		close(s.done)
 	}
 }

@@ -24,8 +24,9 @@ func TestReadsAreShared(t *testing.T) {
 			all.Go(func() {
 				time.Sleep(time.Duration(i%30) * time.Millisecond)
 				before := sent.Load()
-				got, err := r.do(t.Context(), "loc", func(context.Context, string) (stored, error) {
+				got, err := r.do(t.Context(), "loc", func(_ context.Context, _ string, w *want) (stored, error) {
 					n := sent.Add(1)
+					w.sent.Store(true)
 					time.Sleep(10 * time.Millisecond)
 					return stored{record: &entry.Record{Names: []string{strconv.FormatInt(n, 10)}}}, nil
 				})
@@ -54,7 +55,7 @@ func TestReadsAreSharedUntilSent(t *testing.T) {
 		first := &sharedRead{}
 		r := reads{now: map[string]*sharedRead{"loc": first}}
 		asks := func(ctx context.Context) (stored, error) {
-			return r.do(ctx, "loc", func(context.Context, string) (stored, error) {
+			return r.do(ctx, "loc", func(context.Context, string, *want) (stored, error) {
 				t.Error("a GET of its own")
 				return stored{}, nil
 			})
@@ -75,7 +76,7 @@ func TestReadsAreSharedUntilSent(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		r.lead(t.Context(), "loc", first, func(context.Context, string) (stored, error) {
+		r.lead(t.Context(), "loc", first, func(context.Context, string, *want) (stored, error) {
 			return stored{entry: &entry.Entry{}}, nil
 		})
 		all.Wait()
@@ -90,7 +91,8 @@ func TestFailedReadIsInherited(t *testing.T) {
 		var all sync.WaitGroup
 		ask := func() {
 			began := time.Now()
-			_, err := r.do(t.Context(), "loc", func(ctx context.Context, _ string) (stored, error) {
+			_, err := r.do(t.Context(), "loc", func(ctx context.Context, _ string, w *want) (stored, error) {
+				w.sent.Store(true)
 				sent.Add(1)
 				<-ctx.Done()
 				return stored{}, ctx.Err()
@@ -115,26 +117,5 @@ func TestFailedReadIsInherited(t *testing.T) {
 		if n := sent.Load(); n != 2 {
 			t.Errorf("%d GETs after one more", n)
 		}
-	})
-}
-
-// An inherited failure is not handed on: whoever comes after it has not waited yet.
-func TestFailedReadIsInheritedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		heir := &sharedRead{inherited: true}
-		r := reads{now: map[string]*sharedRead{"loc": heir}}
-		var all sync.WaitGroup
-		all.Go(func() {
-			r.lead(t.Context(), "loc", heir, func(context.Context, string) (stored, error) {
-				time.Sleep(time.Millisecond)
-				return stored{}, errors.New("inherited")
-			})
-		})
-		synctest.Wait()
-		asked := func(context.Context, string) (stored, error) { return stored{}, nil }
-		if _, err := r.do(t.Context(), "loc", asked); err != nil {
-			t.Error(err)
-		}
-		all.Wait()
 	})
 }

@@ -119,7 +119,7 @@ func (o redisOption) open() (backend, error) {
 }
 
 type redisBackend struct {
-	client   redisClient
+	client   *guarded
 	signer   *entry.Signer
 	compress int          // bodies of so many bytes; 0: none
 	limit    atomic.Int64 // no value that a route of this gate stores is longer
@@ -167,7 +167,7 @@ func (b *redisBackend) read(ctx context.Context, loc string) (stored, error) {
 }
 
 // get is a read that is not shared.
-func (b *redisBackend) get(ctx context.Context, loc string) (stored, error) {
+func (b *redisBackend) get(ctx context.Context, loc string, w *want) (stored, error) {
 	if _, known := b.clock.now(); !known { // once per process, before the first entry is judged
 		t, err := b.client.Time(ctx).Result()
 		if err != nil && !isReply(err) {
@@ -177,7 +177,7 @@ func (b *redisBackend) get(ctx context.Context, loc string) (stored, error) {
 			b.clock.observe(t.UnixMicro())
 		}
 	}
-	raw, generation, err := b.value(ctx, loc)
+	raw, generation, err := b.value(ctx, loc, w)
 	switch {
 	case isWrongType(err):
 		b.trouble.count(causeCorrupt) // somebody else's value in our place: the next store replaces it
@@ -200,15 +200,16 @@ func (b *redisBackend) get(ctx context.Context, loc string) (stored, error) {
 
 // value returns what is stored at loc, nil for nothing, with the generation of the key's variants if it is one of these. Of a
 // value that is longer than a route could have stored it reads no more than shows that.
-func (b *redisBackend) value(ctx context.Context, loc string) (raw []byte, generation string, err error) {
-	limit := b.limit.Load()
-	if base := baseOf(loc); base == loc {
-		raw, err = b.client.GetRange(ctx, loc, 0, limit).Bytes()
-	} else {
-		got := b.client.getBoth(ctx, loc, limit, base+generationSuffix)
-		raw, err = got.Bytes()
-		if generation = got.beside.Val(); err == nil && !isReply(got.beside.Err()) { // none, or another kind of value: no generation
-			err = got.beside.Err()
+func (b *redisBackend) value(ctx context.Context, loc string, w *want) (raw []byte, generation string, err error) {
+	w.key, w.end = loc, b.limit.Load()
+	if base := baseOf(loc); base != loc {
+		w.beside = base + generationSuffix
+	}
+	b.client.fetch(ctx, w)
+	raw, err = w.got.value.Bytes()
+	if beside := w.got.beside; w.beside != "" {
+		if generation = beside.Val(); err == nil && !isReply(beside.Err()) { // none, or another kind of value: no generation
+			err = beside.Err()
 		}
 	}
 	if len(raw) == 0 || err != nil {

@@ -16,9 +16,7 @@ import (
 // minor releases, so we name only what we call.
 type redisClient interface {
 	redis.Scripter
-	Get(ctx context.Context, key string) *redis.StringCmd
-	GetRange(ctx context.Context, key string, start, end int64) *redis.StringCmd
-	getBoth(ctx context.Context, key string, end int64, beside string) both
+	pull(ctx context.Context, wants []*want) pulled
 	Set(ctx context.Context, key string, value any, ttl time.Duration) *redis.StatusCmd
 	Time(ctx context.Context) *redis.TimeCmd
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
@@ -26,24 +24,6 @@ type redisClient interface {
 
 // direct is a client of go-redis.
 type direct struct{ redis.UniversalClient }
-
-// both is the result of getBoth. Its error is that of the first of the two.
-type both struct {
-	*redis.StringCmd
-	beside *redis.StringCmd
-}
-
-// getBoth gets the bytes of a key up to end, and all of another one in the same slot, in one round trip and in this order.
-func (c direct) getBoth(ctx context.Context, key string, end int64, beside string) (got both) {
-	_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error { // each has its own error
-		got = both{p.GetRange(ctx, key, 0, end), p.Get(ctx, beside)}
-		return nil
-	})
-	if err != nil && !isReply(err) && got.Err() == nil { // but for that of the connection, if none could be had
-		got.SetErr(err)
-	}
-	return got
-}
 
 // ioTimeout bounds each read from and write to a Redis connection, below the context
 // deadlines that bound a whole call.

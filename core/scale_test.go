@@ -58,7 +58,8 @@ func (c *crowd) open() (backend, error) { return &member{crowd: c}, nil }
 func (m *member) announcements(deliver func(loc string, why result)) { m.deliver = deliver }
 
 func (m *member) read(ctx context.Context, loc string) (stored, error) {
-	return m.reads.do(ctx, loc, func(ctx context.Context, loc string) (stored, error) {
+	return m.reads.do(ctx, loc, func(ctx context.Context, loc string, w *want) (stored, error) {
+		w.sent.Store(true)
 		m.gets.Add(1)
 		pause(scaleTrip / 2)
 		defer pause(scaleTrip / 2)

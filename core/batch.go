@@ -1,0 +1,164 @@
+package core
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// want is a value to be read, and what came of it.
+type want struct {
+	key    string
+	end    int64       // how much of it
+	beside string      // another key in the same slot, to be read right after it; "" for none
+	sent   atomic.Bool // the GET may have gone out: whoever asks now must not share it
+	got    got
+}
+
+// got is what was read for a want.
+type got struct{ value, beside *redis.StringCmd }
+
+func (g got) err() error {
+	if err := g.value.Err(); err != nil || g.beside == nil {
+		return err
+	}
+	return g.beside.Err()
+}
+
+// batches make one pipeline of all that is asked of a node at one moment: it costs a Redis, and this process, a system call
+// where each GET on its own costs one.
+type batches struct {
+	mu   sync.Mutex
+	open *batch
+}
+
+// batchSize is how many keys are asked for in one pipeline at most.
+const batchSize = 64
+
+type batch struct {
+	wants []*want
+	done  chan struct{}
+}
+
+// join puts w into the batch that is open. Whoever opened it sends it.
+func (s *batches) join(w *want) (b *batch, leads bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b = s.open
+	if b == nil {
+		b = &batch{done: make(chan struct{})}
+		s.open, leads = b, true
+	}
+	b.wants = append(b.wants, w)
+	if len(b.wants) == batchSize {
+		s.open = nil
+	}
+	return b, leads
+}
+
+// close ends the boarding of b.
+func (s *batches) close(b *batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == b {
+		s.open = nil
+	}
+	for _, w := range b.wants {
+		w.sent.Store(true)
+	}
+}
+
+// pulled is the result of one pipeline.
+type pulled []got
+
+// Err returns the first error of the connection, if there is one, or else that of the first command that has one.
+func (p pulled) Err() (err error) {
+	for _, g := range p {
+		if e := g.err(); e != nil && (err == nil || isReply(err)) {
+			err = e
+		}
+	}
+	return err
+}
+
+func failedPull(n int, err error) pulled {
+	p := make(pulled, n)
+	for i := range p {
+		failed := redis.NewStringResult("", err)
+		p[i] = got{failed, failed}
+	}
+	return p
+}
+
+// pull reads all that is wanted in one round trip, in order.
+func (c direct) pull(ctx context.Context, wants []*want) pulled {
+	p := make(pulled, len(wants))
+	if w := wants[0]; len(wants) == 1 && w.beside == "" {
+		p[0].value = c.GetRange(ctx, w.key, 0, w.end)
+		return p
+	}
+	_, err := c.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, w := range wants {
+			p[i].value = pipe.GetRange(ctx, w.key, 0, w.end)
+			if w.beside != "" {
+				p[i].beside = pipe.Get(ctx, w.beside)
+			}
+		}
+		return nil
+	})
+	if err != nil && !isReply(err) && p.Err() == nil { // that of the connection, if none could be had: no command has it
+		return failedPull(len(wants), err)
+	}
+	return p
+}
+
+// fetch reads what is wanted, along with what others want of the same node at the same moment: those who are about to ask run
+// first.
+func (c *guarded) fetch(ctx context.Context, w *want) {
+	n := c.nodeOf(ctx, w.key)
+	b, leads := n.batches.join(w)
+	if !leads {
+		<-b.done // bounded: a read is
+		return
+	}
+	runtime.Gosched()
+	c.send(ctx, n, b)
+}
+
+// send sends a batch and hands out what comes of it.
+func (c *guarded) send(ctx context.Context, n *node, b *batch) {
+	n.batches.close(b)
+	var p pulled
+	defer func() {
+		if p == nil { // a hook of the user's panicked
+			p = failedPull(len(b.wants), errNotAsked)
+		}
+		for i, w := range b.wants {
+			w.got = p[i]
+		}
+		close(b.done)
+	}()
+	p = guard(ctx, c, &n.reads, b.wants[0].key,
+		func(ctx context.Context) pulled { return c.redisClient.pull(ctx, b.wants) },
+		func(err error) pulled { return failedPull(len(b.wants), err) },
+		func(p pulled) (func(context.Context) error, int) {
+			at, n := p.unanswered()
+			alone := b.wants[at : at+1]
+			return func(ctx context.Context) error { return c.redisClient.pull(ctx, alone).Err() }, n
+		})
+}
+
+// unanswered returns the first that the server did not answer, or 0, and how many there are besides.
+func (p pulled) unanswered() (first, others int) {
+	others = -1
+	for i := len(p) - 1; i >= 0; i-- {
+		if err := p[i].err(); err != nil && !isReply(err) {
+			first = i
+			others++
+		}
+	}
+	return first, max(others, 0)
+}
