@@ -15,6 +15,7 @@ import (
 // Fiber's strings alias buffers that are reused for the next request, so every string that leaves is a copy.
 type exchange struct {
 	c         *fiber.Ctx
+	host      string
 	target    string
 	asSpelled bool  // header names are kept as the client spelled them
 	err       error // of a handler whose response was not captured; Fiber's ErrorHandler has not seen it
@@ -23,9 +24,13 @@ type exchange struct {
 var _ host.Exchange = (*exchange)(nil)
 
 func newExchange(c *fiber.Ctx) *exchange {
+	h := &c.Request().Header
+	host := h.Host()
+	both := string(host) + string(h.RequestURI()) // one allocation for the two
 	return &exchange{
 		c:         c,
-		target:    string(c.Request().Header.RequestURI()),
+		host:      both[:len(host)],
+		target:    both[len(host):],
 		asSpelled: c.App().Server().DisableHeaderNamesNormalizing,
 	}
 }
@@ -52,7 +57,7 @@ func (x *exchange) Method() string {
 }
 
 // Host implements host.Exchange.
-func (x *exchange) Host() string { return string(x.c.Request().Header.Host()) }
+func (x *exchange) Host() string { return x.host }
 
 // Target implements host.Exchange.
 func (x *exchange) Target() string { return x.target }
