@@ -68,17 +68,12 @@ func (p *process) counters(query string) (c counters, err error) {
 	return c, json.NewDecoder(resp.Body).Decode(&c)
 }
 
-// profile writes a CPU profile of the next second to a file.
-func (p *process) profile(name string) error {
+// profile returns a CPU profile of the next second.
+func (p *process) profile() ([]byte, error) {
 	resp, err := http.Get("http://" + p.Admin + "/debug/pprof/profile?seconds=1")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, resp.Body)
-	return errors.Join(err, f.Close())
+	return io.ReadAll(resp.Body)
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -92,7 +94,7 @@ func hits(c config, s *redisServer) (table, error) {
 			progress("hits: %s, round %d of %d", w.name, round+1, c.rounds)
 			for i, p := range running {
 				if c.profiles != "" && round == 0 {
-					if err := profile(c.profiles, p, pools[i], w); err != nil {
+					if err := keep(c.profiles, p, pools[i], w); err != nil {
 						return nil, err
 					}
 				}
@@ -103,6 +105,9 @@ func hits(c config, s *redisServer) (table, error) {
 				of := t.samples[w.name]
 				of[p.contestant.name()] = append(of[p.contestant.name()], got)
 			}
+		}
+		if err := t.explain(w, running, pools); err != nil {
+			return nil, err
 		}
 	}
 	for _, p := range running {
@@ -182,15 +187,52 @@ func measure(p *process, pool *connections, s *redisServer, w workload, span tim
 	}, nil
 }
 
-// profile writes a profile of a contestant under the workload.
-func profile(dir string, p *process, pool *connections, w workload) error {
-	name := strings.NewReplacer(" ", "-", ",", "", ":", "", "/", "").Replace(p.contestant.name() + " " + w.name)
-	done := make(chan error, 1)
-	go func() { done <- p.profile(filepath.Join(dir, name+".pprof")) }()
-	if _, err := pool.load(1200*time.Millisecond, w.order()); err != nil {
+// keep writes a profile of a contestant to a directory.
+func keep(dir string, p *process, pool *connections, w workload) error {
+	raw, err := profileOf(p, pool, w)
+	if err != nil {
 		return err
 	}
-	return <-done
+	name := strings.NewReplacer(" ", "-", ",", "", ":", "", "/", "").Replace(p.contestant.name() + " " + w.name)
+	return os.WriteFile(filepath.Join(dir, name+".pprof"), raw, 0o644)
+}
+
+// profileOf returns a profile of a contestant under the workload.
+func profileOf(p *process, pool *connections, w workload) (raw []byte, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		raw, err = p.profile()
+	}()
+	_, failed := pool.load(1200*time.Millisecond, w.order())
+	<-done
+	return raw, errors.Join(err, failed)
+}
+
+// explain profiles those that a workload showed to be too slow, and whom they are compared with.
+func (t *hitTable) explain(w workload, running []*process, pools []*connections) error {
+	for _, g := range t.comparisons() {
+		if r := t.ratio(w, g.a, g.b); g.w.name != w.name || r == 0 || r >= g.min {
+			continue
+		}
+		y := explanation{comparison: g}
+		for n, name := range []string{g.a, g.b} {
+			i := slices.IndexFunc(running, func(p *process) bool { return p.contestant.name() == name })
+			raw, err := profileOf(running[i], pools[i], w)
+			if err != nil {
+				return err
+			}
+			if y.costs[n], err = costs(raw); err != nil {
+				return err
+			}
+			whole := medianOf(t.samples[w.name][name], func(s sample) float64 { return micros(s.cpu) })
+			for owner := range y.costs[n] {
+				y.costs[n][owner] *= whole
+			}
+		}
+		t.explanations = append(t.explanations, y)
+	}
+	return nil
 }
 
 // allocations counts what the process of a contestant allocates for one hit, on one connection.

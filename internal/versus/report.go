@@ -105,6 +105,15 @@ type hitTable struct {
 	hot, uniform workload // what the goals are about
 	contestants  []contestant
 	samples      map[string]map[string][]sample // by workload and contestant
+	explanations []explanation
+}
+
+// comparison is a goal for the rates of two contestants.
+type comparison struct {
+	what string
+	w    workload
+	a, b string
+	min  float64
 }
 
 // ratio is the median over the rounds of a's rate to b's, 0 if there is none.
@@ -118,6 +127,9 @@ func (t *hitTable) ratio(w workload, a, b string) float64 {
 }
 
 func (t *hitTable) markdown(b *strings.Builder) {
+	for _, y := range t.explanations {
+		y.markdown(b)
+	}
 	for _, w := range t.workloads {
 		fmt.Fprintf(b, "## Hits: %s\n\n| | requests/s | × Redis floor | × memory floor | p50 µs | p99 µs | server CPU µs/request | Redis commands/request |\n|---|---|---|---|---|---|---|---|\n", w.name)
 		for _, c := range t.contestants {
@@ -136,14 +148,9 @@ func (t *hitTable) markdown(b *strings.Builder) {
 	}
 }
 
-func (t *hitTable) goals() (goals []goal) {
+func (t *hitTable) comparisons() []comparison {
 	hot, uniform := t.hot, t.uniform
-	for _, g := range []struct {
-		what string
-		w    workload
-		a, b string
-		min  float64
-	}{
+	return []comparison{
 		{"net/http on Redis to the floor, one hot key", hot, named("net/http", gateRedis), named("net/http", floorRedis), 1.2},
 		{"net/http on Redis to the floor, uniform", uniform, named("net/http", gateRedis), named("net/http", floorRedis), 0.9},
 		{"gin on Redis to its floor, uniform", uniform, named("gin", gateRedis), named("gin", floorRedis), 0.85},
@@ -152,7 +159,11 @@ func (t *hitTable) goals() (goals []goal) {
 		{"fiber on Redis to Fiber v2's cache on Redis, uniform", uniform, named("fiber v2", gateRedis), named("fiber v2", peerRedis), 1.5},
 		{"net/http, memory tier to the memory floor, one hot key", hot, named("net/http", gateTier), named("net/http", floorMemory), 0.85},
 		{"fiber, memory tier to Fiber v2's cache in memory, one hot key", hot, named("fiber v2", gateTier), named("fiber v2", peerMemory), 0.9},
-	} {
+	}
+}
+
+func (t *hitTable) goals() (goals []goal) {
+	for _, g := range t.comparisons() {
 		if r := t.ratio(g.w, g.a, g.b); r > 0 {
 			goals = append(goals, goal{g.what, r, true, g.min, ""})
 		}
