@@ -33,14 +33,17 @@ func (g got) err() error {
 type batches struct {
 	mu   sync.Mutex
 	open *batch
+	ends deadlines
 }
 
 // batchSize is how many keys are asked for in one pipeline at most.
 const batchSize = 64
 
 type batch struct {
+	ctx   boundedContext
 	wants []*want
-	done  chan struct{}
+	first [1]*want      // most batches are no longer
+	done  chan struct{} // nil while nobody waits for who leads
 }
 
 // join puts w into the batch that is open. Whoever opened it sends it.
@@ -48,9 +51,13 @@ func (s *batches) join(w *want) (b *batch, leads bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b = s.open
-	if b == nil {
-		b = &batch{done: make(chan struct{})}
+	switch {
+	case b == nil:
+		b = &batch{}
+		b.wants = b.first[:0]
 		s.open, leads = b, true
+	case b.done == nil:
+		b.done = make(chan struct{})
 	}
 	b.wants = append(b.wants, w)
 	if len(b.wants) == batchSize {
@@ -116,7 +123,7 @@ func (c direct) pull(ctx context.Context, wants []*want) pulled {
 }
 
 // fetch reads what is wanted, along with what others want of the same node at the same moment: those who are about to ask run
-// first.
+// first. It takes readBudget at most, and does not end with ctx: the client of who leads may leave, the others stay.
 func (c *guarded) fetch(ctx context.Context, w *want) {
 	n := c.nodeOf(ctx, w.key)
 	b, leads := n.batches.join(w)
@@ -125,10 +132,11 @@ func (c *guarded) fetch(ctx context.Context, w *want) {
 		return
 	}
 	runtime.Gosched()
-	c.send(ctx, n, b)
+	b.ctx = n.batches.ends.bound(ctx)
+	c.send(&b.ctx, n, b)
 }
 
-// send sends a batch and hands out what comes of it.
+// send sends a batch and hands out what has come of it when ctx ends.
 func (c *guarded) send(ctx context.Context, n *node, b *batch) {
 	n.batches.close(b)
 	var p pulled
@@ -139,7 +147,9 @@ func (c *guarded) send(ctx context.Context, n *node, b *batch) {
 		for i, w := range b.wants {
 			w.got = p[i]
 		}
-		close(b.done)
+		if b.done != nil {
+			close(b.done)
+		}
 	}()
 	p = guard(ctx, c, &n.reads, b.wants[0].key,
 		func(ctx context.Context) pulled { return c.redisClient.pull(ctx, b.wants) },

@@ -52,15 +52,10 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// batchOf has what is wanted asked for in one pipeline.
+// batchOf has what is wanted asked for in one pipeline, which nobody else joins.
 func batchOf(ctx context.Context, c *guarded, wants ...*want) {
-	n := c.nodeOf(ctx, wants[0].key)
-	for _, w := range wants {
-		b, leads := n.batches.join(w)
-		if leads {
-			defer c.send(ctx, n, b)
-		}
-	}
+	b := &batch{wants: wants}
+	c.send(ctx, c.nodeOf(ctx, wants[0].key), b)
 }
 
 // Each want gets what belongs to it, in whatever company: values, nothing, another kind of value, a key beside it.

@@ -53,10 +53,15 @@ func TestCancelledCallsNeverShiftReplies(t *testing.T) {
 						var got string
 						var err error
 						if rand.IntN(2) == 0 {
-							got, err = pulledBy(ctx, client, key).value.Result()
+							w := want{key: key, end: -1}
+							batchOf(ctx, client, &w)
+							got, err = w.got.value.Result()
 						} else {
-							w := want{key: key, end: -1, beside: key}
-							client.fetch(ctx, &w)
+							w, other := want{key: key, end: -1, beside: key}, want{key: all[0], end: -1}
+							batchOf(ctx, client, &other, &w)
+							if other.got.err() == nil && other.got.value.Val() != value(all[0]) {
+								t.Errorf("%s is %.40q", all[0], other.got.value.Val())
+							}
 							if got, err = w.got.value.Result(); err == nil && w.got.beside.Err() == nil && w.got.beside.Val() != got {
 								t.Errorf("beside %.40q came %.40q", got, w.got.beside.Val())
 							}

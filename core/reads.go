@@ -9,16 +9,14 @@ import (
 // shares it. Whoever comes while it is under way waits for the next one and shares that: its own request began after
 // the GET was sent, and it must not get a copy that was invalidated in between.
 type reads struct {
-	mu   sync.Mutex
-	now  map[string]*sharedRead
-	ends deadlines
+	mu  sync.Mutex
+	now map[string]*sharedRead
 }
 
-// reader reads a location, and marks the want as sent before that.
+// reader reads a location within a bounded time, which does not end with ctx, and marks the want as sent before.
 type reader func(ctx context.Context, loc string, w *want) (stored, error)
 
 type sharedRead struct {
-	ctx  boundedContext
 	want want
 	done chan struct{} // closed when got and err are set; nil until somebody waits for it
 	got  stored
@@ -79,10 +77,9 @@ func (r *reads) share(ctx context.Context, s *sharedRead) (stored, error) {
 
 // lead asks for everybody: the leader's client may leave, the GET goes on.
 func (r *reads) lead(ctx context.Context, loc string, s *sharedRead, read reader) {
-	s.ctx = r.ends.bound(ctx)
 	s.err = errNotAsked // should a hook of the user's panic
 	defer r.end(loc, s)
-	s.got, s.err = read(&s.ctx, loc, &s.want)
+	s.got, s.err = read(ctx, loc, &s.want)
 }
 
 func (r *reads) end(loc string, s *sharedRead) {

@@ -91,11 +91,11 @@ func TestFailedReadIsInherited(t *testing.T) {
 		var all sync.WaitGroup
 		ask := func() {
 			began := time.Now()
-			_, err := r.do(t.Context(), "loc", func(ctx context.Context, _ string, w *want) (stored, error) {
+			_, err := r.do(t.Context(), "loc", func(_ context.Context, _ string, w *want) (stored, error) {
 				w.sent.Store(true)
 				sent.Add(1)
-				<-ctx.Done()
-				return stored{}, ctx.Err()
+				time.Sleep(readBudget)
+				return stored{}, context.DeadlineExceeded
 			})
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)

@@ -169,7 +169,9 @@ func (b *redisBackend) read(ctx context.Context, loc string) (stored, error) {
 // get is a read that is not shared.
 func (b *redisBackend) get(ctx context.Context, loc string, w *want) (stored, error) {
 	if _, known := b.clock.now(); !known { // once per process, before the first entry is judged
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readBudget)
 		t, err := b.client.Time(ctx).Result()
+		cancel()
 		if err != nil && !isReply(err) {
 			return stored{}, err
 		}
@@ -192,8 +194,12 @@ func (b *redisBackend) get(ctx context.Context, loc string, w *want) (stored, er
 	if s.entry != nil && s.entry.Generation != generation {
 		s.entry = nil // the key was invalidated when the index had forgotten this variant
 	}
-	if s.entry == nil && s.record == nil && dropScript.Run(ctx, b.client, []string{loc}, s.head()).Err() == nil {
-		s.seen = nil // damaged: scripts would go on comparing with it
+	if s.entry == nil && s.record == nil { // damaged: scripts would go on comparing with it
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readBudget)
+		defer cancel()
+		if dropScript.Run(ctx, b.client, []string{loc}, s.head()).Err() == nil {
+			s.seen = nil
+		}
 	}
 	return s, nil
 }
