@@ -91,7 +91,7 @@ fuzz:
 		for name in $$(go test -list '^Fuzz' "$$pkg" | { grep '^Fuzz' || true; }); do \
 			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg"; done; done
 
-## chaos: break Redis, the network and the processes in some sixty ways under load, over all
+## chaos: break Redis, the network and the processes in many ways under load, over all
 ## adapters, and write what it cost to docs/faults.md. About a quarter of an hour
 chaos: deps
 	go test -count=1 -timeout 60m -v -run '^TestFaults$$' ./internal/chaos -args -all -report $(CURDIR)/docs/faults.md \

@@ -700,6 +700,37 @@ func TestCloseFinishesWork(t *testing.T) {
 	})
 }
 
+// Close waits for a refresh in the background that is under way, which is stored, and no longer than it is told to.
+func TestCloseWithARefresh(t *testing.T) {
+	for name, patience := range map[string]time.Duration{"that ends": time.Minute, "that does not": 300 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var o origin
+				m := memoryFor(t)
+				a, b := gateOn(t, opens{m}), gateOn(t, opens{m})
+				serve := a.Mount(FreshFor(time.Second), StaleFor(time.Minute))
+				get("/", o.answers(0, "old")).send(serve)
+				time.Sleep(2 * time.Second)
+				get("/", o.answers(time.Second, "new"), func(v *visit) { v.app = serve }).send(serve).want(t, RoleStale, "old")
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				start := time.Now()
+				err := a.Close(ctx)
+				if took, ends := time.Since(start), patience > time.Second; took != min(patience, time.Second) || (err == nil) != ends {
+					t.Errorf("Close: %v after %v", err, took)
+				}
+				time.Sleep(time.Second - min(patience, time.Second)) // now it ends
+				synctest.Wait()
+				if n := m.locked(); n != 0 {
+					t.Errorf("%d locks are left", n)
+				}
+				get("/", o.answers(0, "never")).send(b.Mount(FreshFor(time.Second), StaleFor(time.Minute))).want(t, RoleHit, "new")
+			})
+		})
+	}
+}
+
 // An unanswered finish is tried again although the gate is being closed: the lock must go.
 func TestCloseGivesLocksBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -29,6 +30,37 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		goleak.IgnoreAnyFunction(retired),
 	)
+}
+
+// The faults are many, each has a name of its own, most of them are tried by every `make test`, and those that docs/promises.md
+// speaks of are among them.
+func TestKinds(t *testing.T) {
+	kinds, fast := map[string]bool{}, 0
+	for _, f := range faults() {
+		if kinds[f.name] {
+			t.Errorf("two faults are called %q", f.name)
+		}
+		kinds[f.name] = true
+		if !f.slow {
+			fast++
+		}
+	}
+	if len(kinds) < 30 || fast < len(kinds)/2 {
+		t.Errorf("%d kinds of fault, %d of them in make test", len(kinds), fast)
+	}
+	promises, err := os.ReadFile("../../docs/promises.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`chaos: ([^`]+)`").FindAllStringSubmatch(string(promises), -1)
+	for _, name := range named {
+		if !kinds[name[1]] {
+			t.Errorf("no fault is called %q", name[1])
+		}
+	}
+	if len(named) < 30 {
+		t.Errorf("docs/promises.md names %d faults: this test looks for the wrong thing", len(named))
+	}
 }
 
 func hosts() []conformance.Host {

@@ -184,15 +184,17 @@ func lockCases() []Case {
 		},
 		Case{
 			ID: "lock/announced", What: "ledgetech/ledge#140, redisson#1763: announced before the subscription was up", Lists: []int{43},
-			// With polls out of the way, only the announcement ends a wait this side of WaitFor, which is longer than a case may take.
-			Route: fresh(core.PollEvery(time.Minute, time.Minute), core.LockFor(time.Minute), core.HoldFor(2*time.Minute), core.WaitFor(time.Minute)),
-			Gates: 2, Cluster: true, Origin: Script{Hold: true},
+			Route: deaf(), Gates: 2, Cluster: true, Origin: Script{Hold: true},
 			Steps: []Step{
-				Start{Name: "winner", Request: get("/a")}, Until{Running: 1}, Start{Name: "loser", Request: get("/a").to(1)}, Until{Waiting: 1}, Release{},
+				Start{Name: "winner", Request: get("/a")}, Until{Running: 1}, Start{Name: "loser", Request: get("/a").to(1)}, Until{Waiting: 1}, Entered{}, Release{},
 				Expect{Name: "winner", Want: Want{Run: 1}}, Expect{Name: "loser", Want: Want{Run: 1}, Runs: 1},
 				Does{}, Rounds{N: 5, Clients: 10},
 			},
 		},
+		told("uncacheable", Script{Header: []string{"Cache-Control: no-store"}}, get("/a")),
+		told("failed", Script{Status: 500}, get("/a")),
+		told("personal", Script{Header: []string{"Cache-Control: max-age=60"}}, get("/a", "Authorization: a")),
+		told("panic", Script{Panic: Between, Chunks: []string{"one {n} ", "two {n}"}}, get("/a")),
 		Case{
 			ID: "lock/renewed", What: "redisson#7272, redisson#3521, madelson/DistributedLock#169, linagora/cozy-stack#4929: the watchdog outlived the work", Lists: []int{47, 48, 54},
 			Route: fresh(core.LockFor(100 * time.Millisecond)), Redis: true,
@@ -347,6 +349,29 @@ func lockCases() []Case {
 			},
 		},
 	)
+}
+
+// deaf are options of a route whose losers learn of the end of a computation by its announcement, or not in the time that a case may take.
+func deaf(more ...core.RouteOption) []core.RouteOption {
+	return fresh(append(more, core.PollEvery(time.Minute, time.Minute), core.LockFor(time.Minute), core.HoldFor(2*time.Minute), core.WaitFor(time.Minute))...)
+}
+
+// told is a computation that ends in nothing for others, and a loser in another process that is told so and computes for itself.
+func told(how string, script Script, winner Request) Case {
+	script.Hold = true
+	return Case{
+		ID: "lock/announced-" + how, What: "DESIGN 5: the announcement says why the lock ended, and losers act on it at once", Lists: []int{43},
+		Route: deaf(), Gates: 2, Cluster: true,
+		Steps: []Step{
+			// After this the process listens: it looks again by itself when its subscription has come up.
+			Does{Next: []Script{{Hold: true}, script}}, Start{Name: "first", Request: get("/warm")}, Until{Running: 1},
+			Start{Name: "listens", Request: get("/warm").to(1)}, Until{Waiting: 1}, Entered{}, Release{1}, Expect{Name: "listens", Want: Want{Run: 1}},
+
+			Start{Name: "winner", Request: winner}, Until{Running: 1},
+			Start{Name: "losers", Request: get("/a").to(1), N: 3}, Until{Waiting: 3}, Entered{}, Release{2},
+			Expect{Name: "winner", Want: Want{Status: -1}}, Expect{Name: "losers", Want: Want{Status: 200}},
+		},
+	}
 }
 
 // many starts a request for each of n keys, manyDone waits for them.

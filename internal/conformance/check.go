@@ -71,6 +71,9 @@ func (w *world) wrong(x *exchange, o core.Outcome) string {
 	if why := disagrees(ours(x.header), o); why != "" {
 		return why
 	}
+	if x.header.Get("Warning") != "" {
+		return "a Warning, which RFC 9111 has done away with"
+	}
 	if o.Role == core.RoleHit || o.Role == core.RoleStale {
 		if age := x.header.Values("Age"); len(age) != 1 || strings.Trim(age[0], "0123456789") != "" || age[0] == "" {
 			return fmt.Sprintf("Age is %q on a response that was stored", age)
@@ -154,6 +157,9 @@ func disagrees(status map[string]string, o core.Outcome) string {
 		}
 	default:
 		return fmt.Sprintf("no role: %+v", o)
+	}
+	if _, there := status["key"]; there {
+		return "Cache-Status tells the key"
 	}
 	if stored != o.Stored {
 		return fmt.Sprintf("Cache-Status says stored: %v, the outcome %v", stored, o.Stored)

@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,15 @@ func (Lose) take(w *world) {
 			w.t.Fatal(err)
 		}
 	}
+}
+
+// Entered waits until a process has asked Redis to be told of the end of a computation elsewhere.
+type Entered struct{}
+
+func (Entered) take(w *world) {
+	w.until("an inbox that waits", patience, func() bool {
+		return slices.ContainsFunc(redistest.Keys(w.t, w.redis, w.namespace), func(key string) bool { return strings.HasSuffix(key, ":wait") })
+	})
 }
 
 // Quiet sees that no lock is there, and none comes, for the time given.

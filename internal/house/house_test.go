@@ -436,6 +436,27 @@ func TestGoMod(t *testing.T) {
 	}
 }
 
+// Who guesses a token has somebody else's lock: tokens are made of crypto/rand, in a file without any other randomness.
+func TestTokensCannotBeGuessed(t *testing.T) {
+	made := 0
+	for _, f := range load(t) {
+		if f.dir != "core" || f.test {
+			continue
+		}
+		for _, decl := range f.ast.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Name.Name == "newToken" {
+				made++
+				if !slices.Contains(f.imports, "crypto/rand") || under("math/rand/v2", f.imports) || under("math/rand", f.imports) {
+					t.Errorf("%s makes tokens with %q", f.path, f.imports)
+				}
+			}
+		}
+	}
+	if made != 1 {
+		t.Errorf("%d functions make tokens: this test looks for the wrong thing", made)
+	}
+}
+
 // file is one Go file of the module.
 type file struct {
 	path    string // slash-separated, from the module's root
