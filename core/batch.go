@@ -18,6 +18,9 @@ type want struct {
 	got    got
 }
 
+// again is the same want by itself: it holds on to nothing that was read.
+func (w *want) again() []*want { return []*want{{key: w.key, end: w.end, beside: w.beside}} }
+
 // got is what was read for a want.
 type got struct{ value, beside *redis.StringCmd }
 
@@ -116,7 +119,7 @@ func (c direct) pull(ctx context.Context, wants []*want) pulled {
 		}
 		return nil
 	})
-	if err != nil && !isReply(err) && p.Err() == nil { // that of the connection, if none could be had: no command has it
+	if err != nil && p.Err() == nil { // that of the connection, if none could be had: no command has it
 		return failedPull(len(wants), err)
 	}
 	return p
@@ -141,7 +144,7 @@ func (c *guarded) send(ctx context.Context, n *node, b *batch) {
 	n.batches.close(b)
 	var p pulled
 	defer func() {
-		if p == nil { // a hook of the user's panicked
+		if p == nil { // a hook of the user's ended the goroutine
 			p = failedPull(len(b.wants), errNotAsked)
 		}
 		for i, w := range b.wants {
@@ -156,16 +159,16 @@ func (c *guarded) send(ctx context.Context, n *node, b *batch) {
 		func(err error) pulled { return failedPull(len(b.wants), err) },
 		func(p pulled) (func(context.Context) error, int) {
 			at, n := p.unanswered()
-			alone := b.wants[at : at+1]
+			alone := b.wants[at].again()
 			return func(ctx context.Context) error { return c.redisClient.pull(ctx, alone).Err() }, n
 		})
 }
 
-// unanswered returns the first that the server did not answer, or 0, and how many there are besides.
+// unanswered returns the first that the server did not answer, or would not, or 0, and how many there are besides.
 func (p pulled) unanswered() (first, others int) {
 	others = -1
 	for i := len(p) - 1; i >= 0; i-- {
-		if err := p[i].err(); err != nil && !isReply(err) {
+		if !succeeded(p[i].err()) {
 			first = i
 			others++
 		}

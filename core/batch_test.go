@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"runtime"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -159,6 +161,161 @@ func TestFailedBatch(t *testing.T) {
 	}
 }
 
+// pulls is a client that answers reads as a test says.
+type pulls struct {
+	redisClient
+	pulled func(ctx context.Context, wants []*want) pulled
+}
+
+func (p pulls) pull(ctx context.Context, wants []*want) pulled { return p.pulled(ctx, wants) }
+
+// readsBy is a client in front of a single node whose reads are answered like that.
+func readsBy(prompt bool, answer func(ctx context.Context, wants []*want) pulled) (*guarded, *node) {
+	n := newNode("node", prompt, newTroubles())
+	return &guarded{redisClient: pulls{pulled: answer}, nodeOf: func(context.Context, string) *node { return n }}, n
+}
+
+func answeredPull(wants []*want) pulled {
+	p := make(pulled, len(wants))
+	for i, w := range wants {
+		p[i].value = redis.NewStringResult(w.key, nil)
+	}
+	return p
+}
+
+// Whoever comes when a batch may be under way must not share what it brings.
+func TestBatchIsSentBeforeItIsPulled(t *testing.T) {
+	client, _ := readsBy(true, func(_ context.Context, wants []*want) pulled {
+		for _, w := range wants {
+			if !w.sent.Load() {
+				t.Errorf("%s is under way, and could still be shared", w.key)
+			}
+		}
+		return answeredPull(wants)
+	})
+	batchOf(t.Context(), client, &want{key: "a"}, &want{key: "b"})
+}
+
+// A probe makes one read, the first that was not answered. It holds on neither to the others nor to what was read.
+func TestProbeMakesOneReadOfABatch(t *testing.T) {
+	for _, prompt := range []bool{true, false} {
+		bubble(t, func(t *testing.T) {
+			var probed [][]*want
+			var sent []*want
+			client, n := readsBy(prompt, func(ctx context.Context, wants []*want) pulled {
+				if n := len(sent); n == 0 || wants[0] != sent[0] {
+					probed = append(probed, wants)
+					return answeredPull(wants)
+				}
+				<-ctx.Done()
+				p := failedPull(len(wants), ctx.Err())
+				answered := redis.NewStringResult("answered", nil)
+				p[0] = got{answered, answered}
+				return p
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), readBudget)
+			defer cancel()
+			for i := range breakAfter + 1 {
+				sent = append(sent, &want{key: fmt.Sprint(i), end: int64(i), beside: fmt.Sprint("beside ", i)})
+			}
+			batchOf(ctx, client, sent...)
+			time.Sleep(probeEvery + time.Millisecond)
+			if err := pulledBy(t.Context(), client, "in its place").err(); !errors.Is(err, errNotAsked) {
+				t.Errorf("the read in whose place the probe went out: %v", err)
+			}
+			synctest.Wait()
+			if len(probed) != 1 || len(probed[0]) != 1 || cap(probed[0]) != 1 {
+				t.Fatalf("probed %v, want one read", probed)
+			}
+			again, first := probed[0][0], sent[0]
+			if prompt { // what was answered before the time was over is known
+				first = sent[1]
+			}
+			if again == first || again.key != first.key || again.end != first.end || again.beside != first.beside {
+				t.Errorf("probed %+v, want a copy of %+v", again, first)
+			}
+			if got := n.reads.circuit.State().String(); got != "closed" {
+				t.Errorf("reads are %s after the probe was answered", got)
+			}
+			time.Sleep(callFor) // an abandoned call goes on so long
+		})
+	}
+}
+
+// A server that lets nobody in has answered no read: "nothing is stored" is not what it said. Each counts.
+func TestBatchWithAWrongPassword(t *testing.T) {
+	server := redistest.Start(t, "--requirepass", "right")
+	client, _, _, err := bounded(server.Client(func(o *redis.Options) { o.Password = "wrong" }), newTroubles())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wants []*want
+	for i := range breakAfter {
+		wants = append(wants, &want{key: fmt.Sprint(i), end: -1})
+	}
+	batchOf(t.Context(), client, wants...)
+	for _, w := range wants {
+		if err := w.got.err(); !isReply(err) {
+			t.Errorf("%s: %v", w.key, err)
+		}
+	}
+	if got := client.nodeOf(t.Context(), "").reads.circuit.State().String(); got != "open" {
+		t.Errorf("reads are %s", got)
+	}
+}
+
+// A hook of the user's that panics is one more fault below us: no slot is lost, no request and no process ends, and reads go on when it
+// has stopped. One that ends its goroutine does that to the request that leads; those who wait have an error.
+func TestHooksThatDoNotReturn(t *testing.T) {
+	for name, c := range map[string]struct {
+		prompt bool
+		ends   func()
+		want   error
+	}{
+		"panic":                            {true, func() { panic("a hook") }, errPanicked},
+		"panic, on a goroutine of its own": {false, func() { panic("a hook") }, errPanicked},
+		"Goexit":                           {true, runtime.Goexit, errNotAsked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var well atomic.Bool
+				client, n := readsBy(c.prompt, func(_ context.Context, wants []*want) pulled {
+					if !well.Load() {
+						c.ends()
+					}
+					return answeredPull(wants)
+				})
+				for range 2 * callSlots {
+					first, second := &want{key: "first"}, &want{key: "second"}
+					b, _ := n.batches.join(first)
+					n.batches.join(second)
+					go client.send(t.Context(), n, b)
+					<-b.done
+					for _, w := range []*want{first, second} {
+						if err := w.got.err(); !errors.Is(err, c.want) && !errors.Is(err, errNotAsked) {
+							t.Fatalf("%s: %v", w.key, err)
+						}
+					}
+					if n.reads.circuit.State().String() != "closed" {
+						time.Sleep(probeEvery + time.Millisecond) // the next is a probe
+					}
+				}
+				well.Store(true)
+				for pulledBy(t.Context(), client, "key").err() != nil {
+					if time.Sleep(probeEvery); t.Context().Err() != nil {
+						t.Fatal("no answer any more")
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if err := client.close(ctx, []*node{n}); err != nil {
+					t.Errorf("slots are taken: %v", err)
+				}
+			})
+		})
+	}
+}
+
 // panics is a hook of the user's that does.
 type panics struct{ now bool }
 
@@ -182,7 +339,7 @@ func (p *panics) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	}
 }
 
-// A hook that panics does so on the request that leads. Those who wait for it have an error, and the next read is asked again.
+// The same through go-redis, by either kind of hook.
 func TestPanicOfAHook(t *testing.T) {
 	hook := &panics{}
 	raw := redistest.Shared(t).Client()
@@ -191,46 +348,16 @@ func TestPanicOfAHook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := unique("panic")
-	if got := pulledBy(t.Context(), client, key); got.err() != nil {
-		t.Fatal(got.err())
-	}
 	hook.now = true
-	var r reads
-	read := func(ctx context.Context, loc string, w *want) (stored, error) {
-		w.key, w.end = loc, -1
-		other := &want{key: key + "-other", end: -1}
-		var all sync.WaitGroup
-		defer func() {
-			all.Wait()
-			if !errors.Is(other.got.err(), errNotAsked) {
-				t.Errorf("who waited got %v", other.got.err())
-			}
-		}()
-		n := client.nodeOf(ctx, loc)
-		b, _ := n.batches.join(w)
-		all.Go(func() { client.fetch(ctx, other) })
-		eventually(t, func() bool {
-			n.batches.mu.Lock()
-			defer n.batches.mu.Unlock()
-			return len(b.wants) == 2
-		})
-		client.send(ctx, n, b)
-		return stored{}, nil
+	first, second := &want{key: unique("panic"), end: -1}, &want{key: unique("panic"), end: -1}
+	batchOf(t.Context(), client, first, second)
+	for _, err := range []error{first.got.err(), second.got.err(), pulledBy(t.Context(), client, first.key).err()} {
+		if !errors.Is(err, errPanicked) {
+			t.Error(err)
+		}
 	}
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("no panic")
-			}
-		}()
-		_, _ = r.do(t.Context(), key, read)
-	}()
 	hook.now = false
-	if got := pulledBy(t.Context(), client, key); got.err() != nil {
-		t.Error(got.err())
-	}
-	if len(r.now) != 0 {
-		t.Errorf("%d reads are left", len(r.now))
+	if err := pulledBy(t.Context(), client, first.key).err(); err != nil {
+		t.Error(err)
 	}
 }
