@@ -43,6 +43,10 @@ type flight struct {
 	seats list.List // of *seat, longest waiting first
 	shut  bool      // takes no more seats
 
+	// unproven is what was computed without a lock: it may be older than an invalidation elsewhere. Those who came meanwhile get it if
+	// there is still no lock to be had.
+	unproven *tidings
+
 	wake chan struct{} // the last seat left, or one with an earlier deadline came
 	news chan result   // an announcement came in
 }
@@ -289,10 +293,18 @@ func (f *flight) run() {
 			f.m.gate.backend.missed()
 		}
 		holder = ""
+		if old := f.unproven; old != nil {
+			if err != nil || found.state == stateNoLock {
+				f.tell(*old, nil)
+				return
+			}
+			f.unproven, why = nil, causeNoRedis
+			f.reopen()
+		}
 		switch {
 		case err != nil, found.state == stateNoLock, found.state == stateChanged && !f.reread():
 			// No fleet lock, or what somebody stored cannot be read. One request of this process computes; nothing can be stored.
-			gr.fleet, gr.cause = false, causeNoRedis
+			gr.fleet, gr.cause, gr.proven = false, causeNoRedis, time.Now()
 			f.m.gate.count(causeNoRedis)
 			f.m.gate.backend.noLock(found, err)
 			if !f.attend(gr) {
