@@ -19,7 +19,7 @@ func TestInvalidateElsewhereDuringAComputationWithoutALock(t *testing.T) {
 		runs     int64
 	}{
 		"Redis answers again":    {true, "new", RoleWinner, 600 * time.Millisecond, 2},
-		"it does not answer yet": {false, "old", RoleLocalWaiter, 500 * time.Millisecond, 1},
+		"it does not answer yet": {false, "old", RoleLocalWaiter, 500 * time.Millisecond, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -46,13 +46,22 @@ func TestInvalidateElsewhereDuringAComputationWithoutALock(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				later := get("/", o.answers(100*time.Millisecond, "new")).send(a)
+				later := get("/", o.answers(100*time.Millisecond, "new"))
+				laterDone := later.start(a)
+				<-done
+				pause(50 * time.Millisecond)
+				next := get("/", o.answers(0, "next")).send(a) // while it computes
+				<-laterDone
 				if later.body != c.body || later.out.Role != c.role || later.took < c.took || later.took > c.took+finishBudget {
 					t.Errorf("who came later got %q as %s after %v, want %q as %s after %v", later.body, later.out.Role, later.took, c.body, c.role, c.took)
 				}
-				<-done
 				<-answered
 				first.want(t, RoleWinner, "old")
+				if c.recovers {
+					next.want(t, RoleLocalWaiter, "new")
+				} else {
+					next.want(t, RoleWinner, "next")
+				}
 				before.want(t, RoleLocalWaiter, "old")
 				if before.took != 1005*time.Millisecond {
 					t.Errorf("who came before it began waited %v, want until it ended", before.took)
