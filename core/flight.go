@@ -293,17 +293,20 @@ func (f *flight) run() {
 			f.m.gate.backend.missed()
 		}
 		holder = ""
+		// No fleet lock, or what somebody stored cannot be read.
+		noLock := err != nil || found.state == stateNoLock || found.state == stateChanged && !f.reread()
 		if old := f.unproven; old != nil {
-			if err != nil || found.state == stateNoLock {
-				f.tell(*old, nil)
+			if noLock {
+				f.close(*old)
 				return
 			}
 			f.unproven, why = nil, causeNoRedis
-			f.reopen()
+			if found.state != stateChanged {
+				f.reopen()
+			}
 		}
 		switch {
-		case err != nil, found.state == stateNoLock, found.state == stateChanged && !f.reread():
-			// No fleet lock, or what somebody stored cannot be read. One request of this process computes; nothing can be stored.
+		case noLock: // One request of this process computes; nothing can be stored.
 			gr.fleet, gr.cause, gr.proven = false, causeNoRedis, time.Now()
 			f.m.gate.count(causeNoRedis)
 			f.m.gate.backend.noLock(found, err)

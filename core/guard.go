@@ -46,8 +46,8 @@ func (c *guarded) Subscribe(ctx context.Context, channels ...string) *redis.PubS
 func (c *guarded) Time(ctx context.Context) *redis.TimeCmd {
 	return guard(ctx, c, &c.nodeOf(ctx, "").reads, "", c.redisClient.Time,
 		func(err error) *redis.TimeCmd { return redis.NewTimeCmdResult(time.Time{}, err) },
-		func(*redis.TimeCmd) (func(context.Context) error, int) {
-			return func(ctx context.Context) error { return c.redisClient.Time(ctx).Err() }, 0
+		func(*redis.TimeCmd) func(context.Context) error {
+			return func(ctx context.Context) error { return c.redisClient.Time(ctx).Err() }
 		})
 }
 
@@ -75,9 +75,9 @@ type reply interface{ Err() error }
 // guard makes a call about a key and returns its result, or failed(err) if there is none by the time that ctx ends. It stays on the
 // caller's goroutine where the client is known to end with its context. While the breaker is open it returns at once: no
 // request waits for a probe. An abandoned call owns its arguments until it ends. Of a call that failed, lost says what a probe is to
-// repeat, and how many reads besides that one failed with it; nil where a probe does something else.
+// repeat; nil where a probe does something else.
 func guard[C reply](ctx context.Context, c *guarded, b *breaker, key string,
-	call func(context.Context) C, failed func(error) C, lost func(C) (again func(context.Context) error, others int),
+	call func(context.Context) C, failed func(error) C, lost func(C) (again func(context.Context) error),
 ) C {
 	done, err := b.circuit.Allow()
 	switch {
@@ -117,16 +117,11 @@ func guard[C reply](ctx context.Context, c *guarded, b *breaker, key string,
 	}
 }
 
-// ended takes the end of a call. Each read that failed counts, whether it went out alone or not.
-func ended[C reply](b *breaker, done func(error), cmd C, lost func(C) (func(context.Context) error, int), err error) {
+// ended takes the end of a call.
+func ended[C reply](b *breaker, done func(error), cmd C, lost func(C) func(context.Context) error, err error) {
 	if lost != nil && !succeeded(err) && !excluded(err) {
-		again, others := lost(cmd)
+		again := lost(cmd)
 		b.failed.Store(&again)
-		for range others {
-			if done, refused := b.circuit.Allow(); refused == nil {
-				done(err)
-			}
-		}
 	}
 	b.done(done, err)
 }
