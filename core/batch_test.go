@@ -200,12 +200,12 @@ func TestSlowValueIsSlowAlone(t *testing.T) {
 	hits := 0
 	for range rounds {
 		for i, v := range herd(others+1, p.serve, func(i int) *visit {
-			if i == others {
+			if i == 0 { // it comes first: the others are behind it
 				return get("/large", o.answers(0, large))
 			}
-			return small(i)
+			return small(i - 1)
 		}) {
-			if i < others && v.out.Role == RoleHit {
+			if i > 0 && v.out.Role == RoleHit {
 				hits++
 			}
 		}

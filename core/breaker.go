@@ -25,6 +25,7 @@ type node struct {
 	name                 string
 	reads, locks, stores breaker
 	batches              batches
+	asked                atomic.Bool // in a cluster: somebody asked for it lately
 }
 
 func newNode(name string, prompt bool, t *troubles) *node {
