@@ -120,6 +120,44 @@ func TestBatchKeepsResultsApart(t *testing.T) {
 	}
 }
 
+// Slots have moved, and the client does not know it yet: each read of a batch is answered by where its key is now.
+func TestBatchFollowsItsSlots(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3)
+	client, nodes, end, err := bounded(cluster.Client(), newTroubles())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = end() }()
+	var wants []*want
+	for i := range batchSize {
+		wants = append(wants, &want{key: fmt.Sprint("key-", i), end: -1})
+	}
+	warm := &want{key: wants[0].key, end: -1}
+	if batchOf(t.Context(), client, warm); warm.got.err() != nil {
+		t.Fatal(warm.got.err())
+	}
+	cluster.Empty(1, 2)
+	raw := cluster.Client()
+	for _, w := range wants {
+		if err := raw.Set(t.Context(), w.key, w.key, time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	batchOf(ctx, client, wants...)
+	for _, w := range wants {
+		if got, err := w.got.value.Result(); got != w.key || err != nil {
+			t.Errorf("%s is %q, %v", w.key, got, err)
+		}
+	}
+	for _, n := range nodes() {
+		if got := n.reads.circuit.State().String(); got != "closed" {
+			t.Errorf("reads of %s are %s", n.name, got)
+		}
+	}
+}
+
 // A batch that fails is one failure, and those after it are of one read each, for a while: what is slow shows by itself.
 func TestFailedBatch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
