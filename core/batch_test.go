@@ -172,14 +172,21 @@ func TestFailedBatch(t *testing.T) {
 			}
 			return answeredPull(wants)
 		})
-		read := func(n int) {
+		read := func(count int) {
 			ctx, cancel := context.WithTimeout(t.Context(), readBudget)
 			defer cancel()
 			var wants []*want
-			for i := range n {
-				wants = append(wants, &want{key: fmt.Sprint(i)})
+			var led []*batch
+			for i := range count {
+				w := &want{key: fmt.Sprint(i)}
+				wants = append(wants, w)
+				if b, leads := n.batches.join(w); leads {
+					led = append(led, b)
+				}
 			}
-			batchOf(ctx, client, wants...)
+			for _, b := range led {
+				client.send(ctx, n, b)
+			}
 			for _, w := range wants {
 				if err := w.got.err(); slow.Load() != timedOut(err) {
 					t.Errorf("%s: %v", w.key, err)
