@@ -174,12 +174,12 @@ func (c *guarded) send(ctx context.Context, n *node, b *batch) {
 		}
 	}()
 	p = guard(ctx, c, &n.reads, b.wants[0].key,
-		func(ctx context.Context) pulled { return c.redisClient.pull(ctx, b.wants) },
+		func(ctx context.Context) pulled { return c.pull(ctx, b.wants) },
 		func(err error) pulled { return failedPull(len(b.wants), err) },
 		func(p pulled) func(context.Context) error {
 			n.batches.part()
 			alone := b.wants[p.unanswered()].again()
-			return func(ctx context.Context) error { return c.redisClient.pull(ctx, alone).Err() }
+			return func(ctx context.Context) error { return c.pull(ctx, alone).Err() }
 		})
 }
 
