@@ -3,8 +3,10 @@ package core
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -18,6 +20,9 @@ type want struct {
 	got    got
 }
 
+// again is the same want by itself: it holds on to nothing that was read.
+func (w *want) again() []*want { return []*want{{key: w.key, end: w.end, beside: w.beside}} }
+
 // got is what was read for a want.
 type got struct{ value, beside *redis.StringCmd }
 
@@ -30,14 +35,22 @@ func (g got) err() error {
 
 // batches make one pipeline of all that is asked of a node at one moment: it costs a Redis, and this process, a system call
 // where each GET on its own costs one.
+//
+// What comes behind a value that is too slow comes too late with it. So after a failure each read goes out alone for a while: where one
+// value is too large for the network, the others are still served, and the breaker learns which it is.
 type batches struct {
-	mu   sync.Mutex
-	open *batch
-	ends deadlines
+	mu    sync.Mutex
+	open  *batch
+	apart time.Time // no batches until then
+	ends  deadlines
 }
 
-// batchSize is how many keys are asked for in one pipeline at most.
-const batchSize = 64
+const (
+	// batchSize is how many keys are asked for in one pipeline at most.
+	batchSize = 64
+	// apartFor is how long after a failure each read goes out alone.
+	apartFor = 10 * time.Second
+)
 
 type batch struct {
 	ctx   boundedContext
@@ -53,9 +66,11 @@ func (s *batches) join(w *want) (b *batch, leads bool) {
 	b = s.open
 	switch {
 	case b == nil:
-		b = &batch{}
+		b, leads = &batch{}, true
 		b.wants = b.first[:0]
-		s.open, leads = b, true
+		if s.apart.IsZero() || time.Now().After(s.apart) {
+			s.open = b
+		}
 	case b.done == nil:
 		b.done = make(chan struct{})
 	}
@@ -64,6 +79,13 @@ func (s *batches) join(w *want) (b *batch, leads bool) {
 		s.open = nil
 	}
 	return b, leads
+}
+
+// part takes a failure.
+func (s *batches) part() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.apart = time.Now().Add(apartFor)
 }
 
 // close ends the boarding of b.
@@ -116,7 +138,7 @@ func (c direct) pull(ctx context.Context, wants []*want) pulled {
 		}
 		return nil
 	})
-	if err != nil && !isReply(err) && p.Err() == nil { // that of the connection, if none could be had: no command has it
+	if err != nil && p.Err() == nil { // that of the connection, if none could be had: no command has it
 		return failedPull(len(wants), err)
 	}
 	return p
@@ -141,7 +163,7 @@ func (c *guarded) send(ctx context.Context, n *node, b *batch) {
 	n.batches.close(b)
 	var p pulled
 	defer func() {
-		if p == nil { // a hook of the user's panicked
+		if p == nil { // a hook of the user's ended the goroutine
 			p = failedPull(len(b.wants), errNotAsked)
 		}
 		for i, w := range b.wants {
@@ -152,23 +174,16 @@ func (c *guarded) send(ctx context.Context, n *node, b *batch) {
 		}
 	}()
 	p = guard(ctx, c, &n.reads, b.wants[0].key,
-		func(ctx context.Context) pulled { return c.redisClient.pull(ctx, b.wants) },
+		func(ctx context.Context) pulled { return c.pull(ctx, b.wants) },
 		func(err error) pulled { return failedPull(len(b.wants), err) },
-		func(p pulled) (func(context.Context) error, int) {
-			at, n := p.unanswered()
-			alone := b.wants[at : at+1]
-			return func(ctx context.Context) error { return c.redisClient.pull(ctx, alone).Err() }, n
+		func(p pulled) func(context.Context) error {
+			n.batches.part()
+			alone := b.wants[p.unanswered()].again()
+			return func(ctx context.Context) error { return c.pull(ctx, alone).Err() }
 		})
 }
 
-// unanswered returns the first that the server did not answer, or 0, and how many there are besides.
-func (p pulled) unanswered() (first, others int) {
-	others = -1
-	for i := len(p) - 1; i >= 0; i-- {
-		if err := p[i].err(); err != nil && !isReply(err) {
-			first = i
-			others++
-		}
-	}
-	return first, max(others, 0)
+// unanswered returns the first that the server did not answer, or would not; 0 if there is none: all came too late.
+func (p pulled) unanswered() int {
+	return max(0, slices.IndexFunc(p, func(g got) bool { return !succeeded(g.err()) }))
 }

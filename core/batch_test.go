@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -116,46 +120,306 @@ func TestBatchKeepsResultsApart(t *testing.T) {
 	}
 }
 
-// Reads that fail together count as many failures, and what a probe repeats is the first that got no answer, alone.
-func TestFailedBatch(t *testing.T) {
-	server := redistest.Start(t)
-	proxy := redistest.StartProxy(t, server.Addr)
-	client, _, _, err := bounded(server.Client(func(o *redis.Options) { o.Addr = proxy.Addr }), newTroubles())
+// Slots have moved, and the client does not know it yet: each read of a batch is answered by where its key is now.
+func TestBatchFollowsItsSlots(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3)
+	client, nodes, end, err := bounded(cluster.Client(), newTroubles())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), readBudget)
+	defer func() { _ = end() }()
+	var wants []*want
+	for i := range batchSize {
+		wants = append(wants, &want{key: fmt.Sprint("key-", i), end: -1})
+	}
+	warm := &want{key: wants[0].key, end: -1}
+	if batchOf(t.Context(), client, warm); warm.got.err() != nil {
+		t.Fatal(warm.got.err())
+	}
+	cluster.Empty(1, 2)
+	raw := cluster.Client()
+	for _, w := range wants {
+		if err := raw.Set(t.Context(), w.key, w.key, time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	proxy.BlackHole()
+	batchOf(ctx, client, wants...)
+	for _, w := range wants {
+		if got, err := w.got.value.Result(); got != w.key || err != nil {
+			t.Errorf("%s is %q, %v", w.key, got, err)
+		}
+	}
+	for _, n := range nodes() {
+		if got := n.reads.circuit.State().String(); got != "closed" {
+			t.Errorf("reads of %s are %s", n.name, got)
+		}
+	}
+}
+
+// A batch that fails is one failure, and those after it are of one read each, for a while: what is slow shows by itself.
+func TestFailedBatch(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var slow atomic.Bool
+		slow.Store(true)
+		var pulls []int
+		client, n := readsBy(true, func(ctx context.Context, wants []*want) pulled {
+			pulls = append(pulls, len(wants))
+			if slow.Load() {
+				<-ctx.Done()
+				return failedPull(len(wants), ctx.Err())
+			}
+			return answeredPull(wants)
+		})
+		read := func(count int) {
+			ctx, cancel := context.WithTimeout(t.Context(), readBudget)
+			defer cancel()
+			var wants []*want
+			var led []*batch
+			for i := range count {
+				w := &want{key: fmt.Sprint(i)}
+				wants = append(wants, w)
+				if b, leads := n.batches.join(w); leads {
+					led = append(led, b)
+				}
+			}
+			for _, b := range led {
+				client.send(ctx, n, b)
+			}
+			for _, w := range wants {
+				if err := w.got.err(); slow.Load() != timedOut(err) {
+					t.Errorf("%s: %v", w.key, err)
+				}
+			}
+		}
+		read(batchSize)
+		if got := n.reads.circuit.Counts().ConsecutiveFailures; got != 1 {
+			t.Errorf("%d failures, want 1", got)
+		}
+		slow.Store(false)
+		read(3)
+		time.Sleep(apartFor)
+		read(3)
+		time.Sleep(time.Millisecond)
+		read(3)
+		if want := []int{batchSize, 1, 1, 1, 1, 1, 1, 3}; !slices.Equal(pulls, want) {
+			t.Errorf("reads in each pipeline: %v, want %v", pulls, want)
+		}
+	})
+}
+
+// What a probe repeats is the first read that got no answer.
+func TestUnanswered(t *testing.T) {
+	answered := redis.NewStringResult("an answer", nil)
+	lost := redis.NewStringResult("", context.DeadlineExceeded)
+	for _, row := range []struct {
+		of   pulled
+		want int
+	}{
+		{pulled{{value: answered}, {value: lost}, {value: lost}}, 1},
+		{pulled{{value: answered}, {value: answered, beside: lost}}, 1},
+		{pulled{{value: answered}}, 0}, // but too late
+		{pulled{{value: lost}, {value: lost}, {value: lost}}, 0},
+	} {
+		if got := row.of.unanswered(); got != row.want {
+			t.Errorf("the first of %v without an answer: %d, want %d", row.of, got, row.want)
+		}
+	}
+}
+
+// A value that is too large for the network does not take the others along.
+func TestSlowValueIsSlowAlone(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server.Addr)
+	p := processOn(t, server.Client(func(o *redis.Options) { o.Addr = proxy.Addr }), unique("large"))
+	var o origin
+	large := strings.Repeat("x", 64<<10)
+	eventually(t, func() bool { return get("/large", o.answers(0, large)).send(p.serve).out.Role == RoleHit })
+	small := func(i int) *visit { return get(fmt.Sprint("/small-", i), o.answers(0, "small")) }
+	const others, rounds = 10, 2 * breakAfter
+	for i := range others {
+		eventually(t, func() bool { return small(i).send(p.serve).out.Role == RoleHit })
+	}
+	proxy.Limit(128 << 10)
+	hits := 0
+	for range rounds {
+		for i, v := range herd(others+1, p.serve, func(i int) *visit {
+			if i == 0 { // it comes first: the others are behind it
+				return get("/large", o.answers(0, large))
+			}
+			return small(i - 1)
+		}) {
+			if i > 0 && v.out.Role == RoleHit {
+				hits++
+			}
+		}
+	}
+	if hits < others*rounds/2 { // all but those of the first round, on a machine that has nothing else to do
+		t.Errorf("%d hits of %d", hits, others*rounds)
+	}
+	if got := p.state("reads"); got != "closed" {
+		t.Errorf("reads are %s", got)
+	}
+}
+
+// pulls is a client that answers reads as a test says.
+type pulls struct {
+	redisClient
+	pulled func(ctx context.Context, wants []*want) pulled
+}
+
+func (p pulls) pull(ctx context.Context, wants []*want) pulled { return p.pulled(ctx, wants) }
+
+// readsBy is a client in front of a single node whose reads are answered like that.
+func readsBy(prompt bool, answer func(ctx context.Context, wants []*want) pulled) (*guarded, *node) {
+	n := newNode("node", prompt, newTroubles())
+	return &guarded{redisClient: pulls{pulled: answer}, nodeOf: func(context.Context, string) *node { return n }}, n
+}
+
+func answeredPull(wants []*want) pulled {
+	p := make(pulled, len(wants))
+	for i, w := range wants {
+		p[i].value = redis.NewStringResult(w.key, nil)
+	}
+	return p
+}
+
+// Whoever comes when a batch may be under way must not share what it brings.
+func TestBatchIsSentBeforeItIsPulled(t *testing.T) {
+	client, _ := readsBy(true, func(_ context.Context, wants []*want) pulled {
+		for _, w := range wants {
+			if !w.sent.Load() {
+				t.Errorf("%s is under way, and could still be shared", w.key)
+			}
+		}
+		return answeredPull(wants)
+	})
+	batchOf(t.Context(), client, &want{key: "a"}, &want{key: "b"})
+}
+
+// A probe makes one read, the first that was not answered. It holds on neither to the others nor to what was read.
+func TestProbeMakesOneReadOfABatch(t *testing.T) {
+	for _, prompt := range []bool{true, false} {
+		bubble(t, func(t *testing.T) {
+			var probed [][]*want
+			var sent []*want
+			client, n := readsBy(prompt, func(ctx context.Context, wants []*want) pulled {
+				if n := len(sent); n == 0 || wants[0] != sent[0] {
+					probed = append(probed, wants)
+					return answeredPull(wants)
+				}
+				<-ctx.Done()
+				p := failedPull(len(wants), ctx.Err())
+				answered := redis.NewStringResult("answered", nil)
+				p[0] = got{answered, answered}
+				return p
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), readBudget)
+			defer cancel()
+			for i := range 3 {
+				sent = append(sent, &want{key: fmt.Sprint(i), end: int64(i), beside: fmt.Sprint("beside ", i)})
+			}
+			for range breakAfter - 1 { // others had failed before
+				done, _ := n.reads.circuit.Allow()
+				done(context.DeadlineExceeded)
+			}
+			batchOf(ctx, client, sent...)
+			time.Sleep(probeEvery + time.Millisecond)
+			if err := pulledBy(t.Context(), client, "in its place").err(); !errors.Is(err, errNotAsked) {
+				t.Errorf("the read in whose place the probe went out: %v", err)
+			}
+			synctest.Wait()
+			if len(probed) != 1 || len(probed[0]) != 1 || cap(probed[0]) != 1 {
+				t.Fatalf("probed %v, want one read", probed)
+			}
+			again, first := probed[0][0], sent[0]
+			if prompt { // what was answered before the time was over is known
+				first = sent[1]
+			}
+			if again == first || again.key != first.key || again.end != first.end || again.beside != first.beside {
+				t.Errorf("probed %+v, want a copy of %+v", again, first)
+			}
+			if got := n.reads.circuit.State().String(); got != "closed" {
+				t.Errorf("reads are %s after the probe was answered", got)
+			}
+			time.Sleep(callFor) // an abandoned call goes on so long
+		})
+	}
+}
+
+// A server that lets nobody in has answered no read: "nothing is stored" is not what it said.
+func TestBatchWithAWrongPassword(t *testing.T) {
+	server := redistest.Start(t, "--requirepass", "right")
+	client, _, _, err := bounded(server.Client(func(o *redis.Options) { o.Password = "wrong" }), newTroubles())
+	if err != nil {
+		t.Fatal(err)
+	}
 	var wants []*want
 	for i := range breakAfter {
 		wants = append(wants, &want{key: fmt.Sprint(i), end: -1})
 	}
-	batchOf(ctx, client, wants...)
+	batchOf(t.Context(), client, wants...)
 	for _, w := range wants {
-		if !timedOut(w.got.err()) {
-			t.Errorf("%s: %v", w.key, w.got.err())
+		if err := w.got.err(); !isReply(err) {
+			t.Errorf("%s: %v", w.key, err)
 		}
 	}
-	reads := &client.nodeOf(ctx, "").reads
-	if got := reads.circuit.State().String(); got != "open" {
-		t.Errorf("reads are %s after %d failures", got, breakAfter)
+	if got := client.nodeOf(t.Context(), "").reads.circuit.Counts().ConsecutiveFailures; got != 1 {
+		t.Errorf("%d failures, want 1", got)
 	}
+}
 
-	answered := redis.NewStringResult("an answer", nil)
-	lost := redis.NewStringResult("", context.DeadlineExceeded)
-	for _, row := range []struct {
-		of            pulled
-		first, others int
+// A hook of the user's that panics is one more fault below us: no slot is lost, no request and no process ends, and reads go on when it
+// has stopped. One that ends its goroutine does that to the request that leads; those who wait have an error.
+func TestHooksThatDoNotReturn(t *testing.T) {
+	for name, c := range map[string]struct {
+		prompt bool
+		ends   func()
+		want   error
 	}{
-		{pulled{{value: answered}, {value: lost}, {value: lost}}, 1, 1},
-		{pulled{{value: answered}, {value: answered, beside: lost}}, 1, 0},
-		{pulled{{value: answered}}, 0, 0}, // but too late
-		{pulled{{value: lost}, {value: lost}, {value: lost}}, 0, 2},
+		"panic":                            {true, func() { panic("a hook") }, errPanicked},
+		"panic, on a goroutine of its own": {false, func() { panic("a hook") }, errPanicked},
+		"Goexit":                           {true, runtime.Goexit, errNotAsked},
 	} {
-		if first, others := row.of.unanswered(); first != row.first || others != row.others {
-			t.Errorf("unanswered: %d and %d, want %d and %d", first, others, row.first, row.others)
-		}
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var well atomic.Bool
+				client, n := readsBy(c.prompt, func(_ context.Context, wants []*want) pulled {
+					if !well.Load() {
+						c.ends()
+					}
+					return answeredPull(wants)
+				})
+				for range 2 * callSlots {
+					first, second := &want{key: "first"}, &want{key: "second"}
+					n.batches.apart = time.Time{}
+					b, _ := n.batches.join(first)
+					n.batches.join(second)
+					go client.send(t.Context(), n, b)
+					<-b.done
+					for _, w := range []*want{first, second} {
+						if err := w.got.err(); !errors.Is(err, c.want) && !errors.Is(err, errNotAsked) {
+							t.Fatalf("%s: %v", w.key, err)
+						}
+					}
+					if n.reads.circuit.State().String() != "closed" {
+						time.Sleep(probeEvery + time.Millisecond) // the next is a probe
+					}
+				}
+				well.Store(true)
+				for pulledBy(t.Context(), client, "key").err() != nil {
+					if time.Sleep(probeEvery); t.Context().Err() != nil {
+						t.Fatal("no answer any more")
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if err := client.close(ctx, []*node{n}); err != nil {
+					t.Errorf("slots are taken: %v", err)
+				}
+			})
+		})
 	}
 }
 
@@ -182,7 +446,7 @@ func (p *panics) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	}
 }
 
-// A hook that panics does so on the request that leads. Those who wait for it have an error, and the next read is asked again.
+// The same through go-redis, by either kind of hook.
 func TestPanicOfAHook(t *testing.T) {
 	hook := &panics{}
 	raw := redistest.Shared(t).Client()
@@ -191,46 +455,16 @@ func TestPanicOfAHook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := unique("panic")
-	if got := pulledBy(t.Context(), client, key); got.err() != nil {
-		t.Fatal(got.err())
-	}
 	hook.now = true
-	var r reads
-	read := func(ctx context.Context, loc string, w *want) (stored, error) {
-		w.key, w.end = loc, -1
-		other := &want{key: key + "-other", end: -1}
-		var all sync.WaitGroup
-		defer func() {
-			all.Wait()
-			if !errors.Is(other.got.err(), errNotAsked) {
-				t.Errorf("who waited got %v", other.got.err())
-			}
-		}()
-		n := client.nodeOf(ctx, loc)
-		b, _ := n.batches.join(w)
-		all.Go(func() { client.fetch(ctx, other) })
-		eventually(t, func() bool {
-			n.batches.mu.Lock()
-			defer n.batches.mu.Unlock()
-			return len(b.wants) == 2
-		})
-		client.send(ctx, n, b)
-		return stored{}, nil
+	first, second := &want{key: unique("panic"), end: -1}, &want{key: unique("panic"), end: -1}
+	batchOf(t.Context(), client, first, second)
+	for _, err := range []error{first.got.err(), second.got.err(), pulledBy(t.Context(), client, first.key).err()} {
+		if !errors.Is(err, errPanicked) {
+			t.Error(err)
+		}
 	}
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("no panic")
-			}
-		}()
-		_, _ = r.do(t.Context(), key, read)
-	}()
 	hook.now = false
-	if got := pulledBy(t.Context(), client, key); got.err() != nil {
-		t.Error(got.err())
-	}
-	if len(r.now) != 0 {
-		t.Errorf("%d reads are left", len(r.now))
+	if err := pulledBy(t.Context(), client, first.key).err(); err != nil {
+		t.Error(err)
 	}
 }

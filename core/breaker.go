@@ -25,6 +25,7 @@ type node struct {
 	name                 string
 	reads, locks, stores breaker
 	batches              batches
+	asked                atomic.Bool // in a cluster: somebody asked for it lately
 }
 
 func newNode(name string, prompt bool, t *troubles) *node {
@@ -99,7 +100,7 @@ func shutOut(err error) bool {
 
 // Breaker is the state of a circuit breaker in front of Redis.
 type Breaker struct {
-	Node  string // address of the server; "primary" behind Sentinel; "cluster" until the nodes are known
+	Node  string // address of the server; "primary" behind Sentinel; "cluster" until the nodes are known. Unused for ten minutes, one goes
 	Calls string // "reads", "locks" (all scripts), or "stores" (of bodies)
 	State string // "closed" (calls pass), "open" (none does), or "half-open" (a probe is due, or under way)
 }

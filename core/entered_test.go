@@ -14,6 +14,8 @@ type elsewhere struct {
 	mu      sync.Mutex
 	polls   int
 	entered int
+	missing int // announcements that did not come
+	holder  string
 	loc     string
 }
 
@@ -26,17 +28,30 @@ func (e *elsewhere) acquire(_ context.Context, q query) (answer, error) {
 	if e.loc = q.loc(); q.waits {
 		e.entered++
 	}
-	return answer{state: stateHeld, remains: time.Second}, nil
+	return answer{state: stateHeld, remains: time.Second, holder: e.holder}, nil
 }
 
-// A process enters its inbox once for each lock, again after an announcement, and again before the others could have forgotten it.
+func (e *elsewhere) missed() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.missing++
+}
+
+func (e *elsewhere) passTo(holder string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.holder = holder
+}
+
+// A process enters its inbox once for each lock: again when another has it, after an announcement, and before the others could have
+// forgotten it.
 func TestInboxIsEnteredOnceForEachLock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		opened, err := Memory(1 << 20).open()
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &elsewhere{memory: opened.(*memory)}
+		e := &elsewhere{memory: opened.(*memory), holder: "first"}
 		var o origin
 		g := gateOn(t, e)
 		serve := g.Mount(FreshFor(time.Minute), LockFor(3*time.Second), WaitFor(10*time.Second))
@@ -56,10 +71,19 @@ func TestInboxIsEnteredOnceForEachLock(t *testing.T) {
 		want(1, "while the lock is the same")
 		e.deliver(e.loc, resultFailed)
 		want(2, "after it was announced that the lock ended")
+		if e.missing != 0 {
+			t.Errorf("%d announcements were missed", e.missing)
+		}
+		e.passTo("second")
+		time.Sleep(pollCeiling + 50*time.Millisecond) // the poll that finds out, and the next
+		want(3, "when another has it, and no announcement came")
+		if e.missing != 1 {
+			t.Errorf("%d announcements were missed, want 1", e.missing)
+		}
 		time.Sleep(2 * time.Second)
-		want(2, "while the next lock is the same")
+		want(3, "while the next lock is the same")
 		time.Sleep(1500 * time.Millisecond)
-		want(3, "after as long as a lock lives")
+		want(4, "after as long as a lock lives")
 		<-done
 		loser.wantDegraded(t, "wait")
 	})

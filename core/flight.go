@@ -43,6 +43,10 @@ type flight struct {
 	seats list.List // of *seat, longest waiting first
 	shut  bool      // takes no more seats
 
+	// unproven is what was computed without a lock: it may be older than an invalidation elsewhere. Those who came meanwhile get it if
+	// there is still no lock to be had.
+	unproven *tidings
+
 	wake chan struct{} // the last seat left, or one with an earlier deadline came
 	news chan result   // an announcement came in
 }
@@ -289,10 +293,21 @@ func (f *flight) run() {
 			f.m.gate.backend.missed()
 		}
 		holder = ""
+		// No fleet lock, or what somebody stored cannot be read.
+		noLock := err != nil || found.state == stateNoLock || found.state == stateChanged && !f.reread()
+		if old := f.unproven; old != nil {
+			if noLock {
+				f.close(*old)
+				return
+			}
+			f.unproven, why = nil, causeNoRedis
+			if found.state != stateChanged {
+				f.reopen()
+			}
+		}
 		switch {
-		case err != nil, found.state == stateNoLock, found.state == stateChanged && !f.reread():
-			// No fleet lock, or what somebody stored cannot be read. One request of this process computes; nothing can be stored.
-			gr.fleet, gr.cause = false, causeNoRedis
+		case noLock: // One request of this process computes; nothing can be stored.
+			gr.fleet, gr.cause, gr.proven = false, causeNoRedis, time.Now()
 			f.m.gate.count(causeNoRedis)
 			f.m.gate.backend.noLock(found, err)
 			if !f.attend(gr) {

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/herdgate/herdgate/internal/host"
-
-	"github.com/herdgate/herdgate/internal/route"
 )
 
 // bubble runs a test on fake time: waits, polls, back-off and watchdog take as long as they say, exactly.
@@ -999,30 +997,5 @@ func TestInvalidateWhileFinishIsSlow(t *testing.T) {
 				<-first
 			})
 		})
-	}
-}
-
-// After a failure the flight ends before its winner's client is answered, unless somebody waits: the client's next request
-// must not be taken for one that was waiting when the key failed.
-func TestFlightIsOverBeforeAFailureIsAnswered(t *testing.T) {
-	for _, waiting := range []bool{false, true} {
-		gate := gateOn(t, opens{memoryFor(t)})
-		f := &flight{m: &middleware{gate: gate}, place: place{base: "base"}, wake: make(chan struct{}, 1)}
-		gate.mu.Lock()
-		gate.flights["base"] = f
-		gate.mu.Unlock()
-		if waiting && !f.take(&seat{patient: true}) {
-			t.Fatal("no seat")
-		}
-		gr := &grant{reports: make(chan completion, 1), settled: make(chan verdict, 1), lease: lease{place: f.place, lock: time.Second, hold: time.Minute}}
-		f.m.cfg = &route.Config{LockFor: time.Second, HoldFor: time.Minute}
-		gr.report(completion{result: resultFailed})
-		if more := f.oversee(gr); more != waiting {
-			t.Errorf("somebody waits: %v, and it goes on: %v", waiting, more)
-		}
-		if gate.inFlight(f.place) != waiting || f.take(&seat{}) != waiting {
-			t.Errorf("somebody waits: %v, and it takes seats: %v", waiting, !waiting)
-		}
-		f.shutDown()
 	}
 }

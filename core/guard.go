@@ -23,6 +23,9 @@ const (
 // errNotAsked is the error of a call that was not made: nothing has reached Redis.
 var errNotAsked = errors.New("herdgate: Redis was not asked, because it did not answer lately")
 
+// errPanicked is the error of a call whose client, or a hook of the user's in it, panicked.
+var errPanicked = errors.New("herdgate: the Redis client panicked")
+
 // guarded is a client whose calls end with their context, whatever the client below them does: a dialer that
 // knows no context, a lock inside the client, a hook of the user's. A call that goes on after that goes on off the request, in
 // one of a bounded number of goroutines. Each node has its breakers.
@@ -43,8 +46,8 @@ func (c *guarded) Subscribe(ctx context.Context, channels ...string) *redis.PubS
 func (c *guarded) Time(ctx context.Context) *redis.TimeCmd {
 	return guard(ctx, c, &c.nodeOf(ctx, "").reads, "", c.redisClient.Time,
 		func(err error) *redis.TimeCmd { return redis.NewTimeCmdResult(time.Time{}, err) },
-		func(*redis.TimeCmd) (func(context.Context) error, int) {
-			return func(ctx context.Context) error { return c.redisClient.Time(ctx).Err() }, 0
+		func(*redis.TimeCmd) func(context.Context) error {
+			return func(ctx context.Context) error { return c.redisClient.Time(ctx).Err() }
 		})
 }
 
@@ -72,9 +75,9 @@ type reply interface{ Err() error }
 // guard makes a call about a key and returns its result, or failed(err) if there is none by the time that ctx ends. It stays on the
 // caller's goroutine where the client is known to end with its context. While the breaker is open it returns at once: no
 // request waits for a probe. An abandoned call owns its arguments until it ends. Of a call that failed, lost says what a probe is to
-// repeat, and how many reads besides that one failed with it; nil where a probe does something else.
+// repeat; nil where a probe does something else.
 func guard[C reply](ctx context.Context, c *guarded, b *breaker, key string,
-	call func(context.Context) C, failed func(error) C, lost func(C) (again func(context.Context) error, others int),
+	call func(context.Context) C, failed func(error) C, lost func(C) (again func(context.Context) error),
 ) C {
 	done, err := b.circuit.Allow()
 	switch {
@@ -93,20 +96,15 @@ func guard[C reply](ctx context.Context, c *guarded, b *breaker, key string,
 		return cmd
 	}
 	if b.prompt {
-		cmd := attempt(ctx, c.again, call)
-		<-b.slots
+		cmd := attempt(ctx, c, b, call, failed)
 		ended(b, done, cmd, lost, told(ctx, began, cmd.Err()))
 		return cmd
 	}
 	result := make(chan C, 1)
 	go func() {
-		defer func() { <-b.slots }()
 		ctx, cancel := outlast(ctx)
 		defer cancel()
-		if c.learn != nil {
-			c.learn(ctx)
-		}
-		result <- attempt(ctx, c.again, call)
+		result <- attempt(ctx, c, b, call, failed)
 	}()
 	select {
 	case cmd := <-result:
@@ -119,16 +117,11 @@ func guard[C reply](ctx context.Context, c *guarded, b *breaker, key string,
 	}
 }
 
-// ended takes the end of a call. Each read that failed counts, whether it went out alone or not.
-func ended[C reply](b *breaker, done func(error), cmd C, lost func(C) (func(context.Context) error, int), err error) {
+// ended takes the end of a call.
+func ended[C reply](b *breaker, done func(error), cmd C, lost func(C) func(context.Context) error, err error) {
 	if lost != nil && !succeeded(err) && !excluded(err) {
-		again, others := lost(cmd)
+		again := lost(cmd)
 		b.failed.Store(&again)
-		for range others {
-			if done, refused := b.circuit.Allow(); refused == nil {
-				done(err)
-			}
-		}
 	}
 	b.done(done, err)
 }
@@ -146,11 +139,15 @@ func (c *guarded) probe(b *breaker, key string, done func(error)) {
 		defer func() { <-b.probes }()
 		ctx, cancel := context.WithTimeout(context.Background(), callFor)
 		defer cancel()
+		err := errPanicked
+		defer func() {
+			b.t.panicked(recover())
+			result <- err
+		}()
 		if c.learn != nil {
 			c.learn(ctx)
 		}
 		began := time.Now()
-		var err error
 		if b.ask == nil {
 			err = (*b.failed.Load())(ctx)
 		} else {
@@ -159,7 +156,6 @@ func (c *guarded) probe(b *breaker, key string, done func(error)) {
 		if (err == nil || isReply(err)) && time.Since(began) > readBudget {
 			err = context.DeadlineExceeded
 		}
-		result <- err
 	}()
 	go func() {
 		timer := time.NewTimer(callFor)
@@ -196,10 +192,21 @@ func (c *guarded) close(ctx context.Context, nodes []*node) error {
 	return nil
 }
 
-// attempt makes a call, and once more if its connection broke.
-func attempt[C reply](ctx context.Context, again bool, call func(context.Context) C) C {
-	cmd := call(ctx)
-	if again && broken(cmd.Err()) && ctx.Err() == nil {
+// attempt makes a call, and once more if its connection broke, and gives its slot back. If a hook of the user's panics there is no
+// answer, as with any other fault below us.
+func attempt[C reply](ctx context.Context, c *guarded, b *breaker, call func(context.Context) C, failed func(error) C) (cmd C) {
+	defer func() {
+		<-b.slots
+		if p := recover(); p != nil {
+			b.t.panicked(p)
+			cmd = failed(errPanicked)
+		}
+	}()
+	if !b.prompt && c.learn != nil {
+		c.learn(ctx)
+	}
+	cmd = call(ctx)
+	if c.again && broken(cmd.Err()) && ctx.Err() == nil {
 		cmd = call(ctx)
 	}
 	return cmd

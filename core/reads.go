@@ -77,7 +77,7 @@ func (r *reads) share(ctx context.Context, s *sharedRead) (stored, error) {
 
 // lead asks for everybody: the leader's client may leave, the GET goes on.
 func (r *reads) lead(ctx context.Context, loc string, s *sharedRead, read reader) {
-	s.err = errNotAsked // should a hook of the user's panic
+	s.err = errNotAsked // should a hook of the user's end the goroutine
 	defer r.end(loc, s)
 	s.got, s.err = read(ctx, loc, &s.want)
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -116,6 +117,29 @@ func TestFailedReadIsInherited(t *testing.T) {
 		ask()
 		if n := sent.Load(); n != 2 {
 			t.Errorf("%d GETs after one more", n)
+		}
+	})
+}
+
+// A read that ends its goroutine takes nobody along: who waits has an error, and the next is asked again.
+func TestReadThatDoesNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r reads
+		var all sync.WaitGroup
+		all.Go(func() {
+			_, _ = r.do(t.Context(), "loc", func(context.Context, string, *want) (stored, error) {
+				time.Sleep(time.Millisecond)
+				runtime.Goexit()
+				return stored{}, nil
+			})
+		})
+		synctest.Wait()
+		if _, err := r.do(t.Context(), "loc", nil); !errors.Is(err, errNotAsked) {
+			t.Errorf("who waited: %v", err)
+		}
+		all.Wait()
+		if len(r.now) != 0 {
+			t.Errorf("%d reads are left", len(r.now))
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,6 +40,13 @@ func (t *troubles) report(log *slog.Logger, count func(cause)) { t.log, t.count 
 func (t *troubles) call(err error) {
 	if kind := kindOf(err); kind != "" {
 		t.say(slog.LevelWarn, "error "+kind, "herdgate: Redis does not do what it is asked: hits are served as long as it answers, else requests go on without it", "kind", kind)
+	}
+}
+
+// panicked takes what a client panicked with, nil for nothing. The stack says where that was; the value could be anything.
+func (t *troubles) panicked(value any) {
+	if value != nil {
+		t.say(slog.LevelError, "panic", "herdgate: the Redis client, or a hook in it, panicked: going on without Redis", "stack", string(debug.Stack()))
 	}
 }
 
@@ -86,10 +94,10 @@ func (t *troubles) say(level slog.Level, kind, message string, args ...any) {
 	t.log.Log(context.Background(), level, message, args...)
 }
 
-// kindOf names the kind of an error: the first word of an error reply, or what befell the connection. "" is no trouble.
+// kindOf names the kind of an error: the first word of an error reply, or what befell the connection. "" is no trouble, or one that is told already.
 func kindOf(err error) string {
 	switch {
-	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, errNotAsked), errors.Is(err, errTooBrief):
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, errNotAsked), errors.Is(err, errTooBrief), errors.Is(err, errPanicked):
 		return ""
 	case isReply(err):
 		return word(err.Error())

@@ -15,8 +15,8 @@ type grant struct {
 	cause  cause
 	seen   string // the head of what was stored when it was granted
 
-	// proven is when the backend was last asked whether the claim stands, and said yes. Who boarded before may
-	// have the response even if it is invalidated meanwhile.
+	// proven is when the backend was last asked whether the claim stands, and said yes; without a claim, when the computation
+	// began. Who boarded before may have the response even if it is invalidated meanwhile.
 	proven time.Time
 
 	reports chan completion // buffered
@@ -88,6 +88,10 @@ func (f *flight) oversee(gr *grant) (more bool) {
 	case v == verdictReplaced, v == verdictInvalidated:
 		g.count(causeDropped)
 		f.close(tidings{kind: tidingsAgain})
+	case !gr.fleet:
+		f.tell(answered, gr.unaffected)
+		f.unproven, f.budget = &answered, finishBudget
+		return true
 	default:
 		f.close(answered)
 	}
