@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -270,7 +271,11 @@ func (g *Gate) look(rq *request) (place, stored, error) {
 		got, copied := g.tier.copyAt(p, g.backend.now)
 		var err error
 		if !copied {
-			got, err = g.read(rq, p)
+			if got, err = g.read(rq, p); errors.Is(err, errNotAsked) {
+				if last := g.tier.lastCopy(p); last.entry != nil {
+					got, err = last, nil
+				}
+			}
 		}
 		if e := got.entry; e != nil && (e.Key != rq.key || e.VaryKey != p.vary && slices.Equal(e.Vary, p.names)) {
 			g.count(causeCorrupt) // somebody moved it here

@@ -16,8 +16,12 @@ import (
 // push out what is asked for often (W-TinyLFU). Off by default.
 //
 // A copy is used for at most maxAge, 1 s if it is zero. So long an Invalidate in another process may go unseen if its
-// announcement gets lost; otherwise copies go with it at once, as they do with an Invalidate in this process. Stale responses are never
-// answered from here. With a Sentinel or Cluster as with one node. Not for Memory, which is in this process already.
+// announcement gets lost; otherwise copies go with it at once, as they do with an Invalidate in this process. With a Sentinel or Cluster
+// as with one node. Not for Memory, which is in this process already.
+//
+// While Redis does not answer (the breaker of its reads is open), the copies stand in for it: whatever their age, for as long as they are fresh or within the
+// route's stale windows (RFC 9111 4.2.4: disconnected). What this process computes meanwhile is kept here too. An Invalidate in
+// a process that still reaches Redis is then seen when this one does.
 func MemoryTier(bytes int64, maxAge time.Duration) GateOption {
 	return func(g *Gate) error {
 		switch {
@@ -77,6 +81,17 @@ func (t *tier) copyAt(p place, now func() int64) (stored, bool) {
 	return c.stored, ok
 }
 
+// lastCopy returns the copy of what is at a place, however old, unless it was invalidated. It stands in for a Redis that is not asked.
+func (t *tier) lastCopy(p place) stored {
+	if t == nil {
+		return stored{}
+	}
+	if c, ok := t.copies.GetIfPresent(p.loc()); ok && t.stands(c, p.base) {
+		return c.stored
+	}
+	return stored{}
+}
+
 // listens makes sure that invalidations are heard of. It comes before a read whose result is to be kept.
 func (t *tier) listens() {
 	if t != nil {
@@ -92,7 +107,12 @@ func (t *tier) keep(loc string, got stored, began time.Time, now func() int64) {
 }
 
 func (t *tier) counts(c tierCopy, base string, now int64) bool {
-	return now-c.read <= int64(t.maxAge) && c.read > t.shard(base).Load() && c.read > t.flushed.Load()
+	return now-c.read <= int64(t.maxAge) && t.stands(c, base)
+}
+
+// stands reports whether a copy was not invalidated.
+func (t *tier) stands(c tierCopy, base string) bool {
+	return c.read > t.shard(base).Load() && c.read > t.flushed.Load()
 }
 
 // drop ends all copies of a key, those that are being read included.

@@ -79,11 +79,12 @@ func (g *Gate) drop(bases ...string) {
 func (g *Gate) dropAll(ctx context.Context, bases []string) error {
 	var errs []error
 	for _, base := range bases {
-		if err := g.backend.invalidate(ctx, base); err != nil {
+		err := g.backend.invalidate(ctx, base)
+		g.tier.drop(base)
+		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		g.tier.drop(base)
 		g.abandon(base)
 	}
 	return errors.Join(errs...)

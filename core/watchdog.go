@@ -89,6 +89,7 @@ func (f *flight) oversee(gr *grant) (more bool) {
 		g.count(causeDropped)
 		f.close(tidings{kind: tidingsAgain})
 	case !gr.fleet:
+		f.keep(gr, c)
 		f.tell(answered, gr.unaffected)
 		f.unproven, f.budget = &answered, finishBudget
 		return true
@@ -96,6 +97,16 @@ func (f *flight) oversee(gr *grant) (more bool) {
 		f.close(answered)
 	}
 	return false
+}
+
+// keep keeps what was computed without a lock in the memory tier, if there is one: Redis does not have it.
+func (f *flight) keep(gr *grant, c completion) {
+	g := f.m.gate
+	if g.tier != nil && len(c.at.names) > 0 {
+		g.varies.Set(f.place.hash, c.at.names)
+	}
+	kept := stored{entry: c.entry, seen: head(c.entry.Token, c.entry.Grant), size: weight(c.entry)}
+	g.tier.keep(c.at.loc(), kept, gr.proven, g.backend.now)
 }
 
 // unaffected reports whether a seat was taken before the claim was last proven.
