@@ -77,16 +77,23 @@ func TestMemoryStandsInForRedis(t *testing.T) {
 					pause(3 * time.Second)
 				}
 
-				pause(time.Minute + 10*time.Second) // what is beyond its window is gone
-				get("/", handler(0, "third")).send(p.serve).want(t, RoleWinner, "third")
-				get("/", handler(0, "never")).send(p.serve).want(t, RoleHit, "third")
-				if o.runs() != 3 {
-					t.Errorf("%d computations, want 3", o.runs())
+				pause(2 * time.Second) // stale again
+				for range 3 {
+					visits("third").send(p.serve).want(t, RoleStale, "second")
+				}
+				get("/cold", handler(0, "cold")).send(p.serve).want(t, RoleWinner, "cold")
+				get("/cold", handler(0, "never")).send(p.serve).want(t, RoleHit, "cold")
+
+				pause(time.Minute + 20*time.Second) // what is beyond its window is gone
+				get("/", handler(0, "fourth")).send(p.serve).want(t, RoleWinner, "fourth")
+				get("/", handler(0, "never")).send(p.serve).want(t, RoleHit, "fourth")
+				if o.runs() != 5 {
+					t.Errorf("%d computations, want 5", o.runs())
 				}
 
 				down.Store(false)
 				pause(1100 * time.Millisecond) // from here on it is asked again
-				get("/", handler(0, "fourth")).send(p.serve).want(t, RoleWinner, "fourth")
+				get("/", handler(0, "fifth")).send(p.serve).want(t, RoleWinner, "fifth")
 			})
 		})
 	}
@@ -96,7 +103,7 @@ func TestMemoryStandsInForRedis(t *testing.T) {
 func TestMemoryStandsInForNothingElse(t *testing.T) {
 	key := Key{Host: "shop.example", Target: "/"}
 	for name, test := range map[string]func(t *testing.T, p, other process, down *atomic.Bool) (served string){
-		"invalidated elsewhere while Redis answers": func(t *testing.T, p, other process, _ *atomic.Bool) string {
+		"invalidated elsewhere while Redis answers": func(t *testing.T, _, other process, _ *atomic.Bool) string {
 			if err := other.gate.Invalidate(t.Context(), key); err != nil {
 				t.Error(err)
 			}
