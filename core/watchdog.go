@@ -77,6 +77,9 @@ func (f *flight) oversee(gr *grant) (more bool) {
 		f.tell(answered, gr.unaffected)
 	})
 	v := g.settle(gr, c)
+	if !gr.fleet {
+		f.keep(gr, c)
+	}
 	f.shutDown() // before the winner's client is answered: its next request must not board, it is a hit
 	if early.Stop() {
 		gr.settled <- v
@@ -89,7 +92,6 @@ func (f *flight) oversee(gr *grant) (more bool) {
 		g.count(causeDropped)
 		f.close(tidings{kind: tidingsAgain})
 	case !gr.fleet:
-		f.keep(gr, c)
 		f.tell(answered, gr.unaffected)
 		f.unproven, f.budget = &answered, finishBudget
 		return true
