@@ -205,7 +205,8 @@ func replies() []*fault {
 			<-time.After(50 * time.Millisecond)
 			w.every(time.Hour, func() { <-w.stop; w.server.Do("SCRIPT", "KILL") })
 		}},
-		{group: g, name: "max clients", on: cutting(do("CONFIG SET maxclients 2")), off: do("CONFIG SET maxclients 1000")},
+		{group: g, name: "max clients", why: "where a process gets the one connection that is left, it takes locks, but cannot subscribe: losers hear of the end of a " +
+			"computation only when they poll, 20 to 50 ms later (idle).", on: cutting(do("CONFIG SET maxclients 2")), off: do("CONFIG SET maxclients 1000")},
 		{group: g, name: "WRONGTYPE on our keys", why: "what is overwritten is computed again. " + polled, on: func(w *world) {
 			w.every(5*time.Millisecond, func() {
 				ctx := context.Background()
