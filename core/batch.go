@@ -17,27 +17,27 @@ type want struct {
 	end    int64       // how much of it
 	beside string      // another key in the same slot, to be read right after it; "" for none
 	sent   atomic.Bool // the GET may have gone out: whoever asks now must not share it
-	got    got
+	got    fetched
 }
 
 // again is the same want by itself: it holds on to nothing that was read.
 func (w *want) again() []*want { return []*want{{key: w.key, end: w.end, beside: w.beside}} }
 
-// got is what was read for a want.
-type got struct{ value, beside *redis.StringCmd }
+// fetched is what was read for a want.
+type fetched struct{ value, beside *redis.StringCmd }
 
-func (g got) err() error {
-	if err := g.value.Err(); err != nil || g.beside == nil {
+func (f fetched) err() error {
+	if err := f.value.Err(); err != nil || f.beside == nil {
 		return err
 	}
-	return g.beside.Err()
+	return f.beside.Err()
 }
 
-// batches make one pipeline of all that is asked of a node at one moment: it costs a Redis, and this process, a system call
-// where each GET on its own costs one.
+// batches make one pipeline of all that is asked of a node at one moment: it costs a Redis, and this process, a system
+// call where each GET on its own costs one.
 //
-// What comes behind a value that is too slow comes too late with it. So after a failure each read goes out alone for a while: where one
-// value is too large for the network, the others are still served, and the breaker learns which it is.
+// What comes behind a value that is too slow comes too late with it. So after a failure each read goes out alone for a
+// while: where one value is too large for the network, the others are still served, and the breaker learns which it is.
 type batches struct {
 	mu    sync.Mutex
 	open  *batch
@@ -101,12 +101,12 @@ func (s *batches) close(b *batch) {
 }
 
 // pulled is the result of one pipeline.
-type pulled []got
+type pulled []fetched
 
 // Err returns the first error of the connection, if there is one, or else that of the first command that has one.
 func (p pulled) Err() (err error) {
-	for _, g := range p {
-		if e := g.err(); e != nil && (err == nil || isReply(err)) {
+	for _, f := range p {
+		if e := f.err(); e != nil && (err == nil || isReply(err)) {
 			err = e
 		}
 	}
@@ -117,7 +117,7 @@ func failedPull(n int, err error) pulled {
 	p := make(pulled, n)
 	for i := range p {
 		failed := redis.NewStringResult("", err)
-		p[i] = got{failed, failed}
+		p[i] = fetched{failed, failed}
 	}
 	return p
 }
@@ -144,8 +144,9 @@ func (c direct) pull(ctx context.Context, wants []*want) pulled {
 	return p
 }
 
-// fetch reads what is wanted, along with what others want of the same node at the same moment: those who are about to ask run
-// first. It takes readBudget at most, and does not end with ctx: the client of who leads may leave, the others stay.
+// fetch reads what is wanted, along with what others want of the same node at the same moment: those who are about to
+// ask run first. It takes readBudget at most, and does not end with ctx: the client of who leads may leave, the others
+// stay.
 func (c *guarded) fetch(ctx context.Context, w *want) {
 	n := c.nodeOf(ctx, w.key)
 	b, leads := n.batches.join(w)
@@ -185,5 +186,5 @@ func (c *guarded) send(ctx context.Context, n *node, b *batch) {
 
 // unanswered returns the first that the server did not answer, or would not; 0 if there is none: all came too late.
 func (p pulled) unanswered() int {
-	return max(0, slices.IndexFunc(p, func(g got) bool { return !succeeded(g.err()) }))
+	return max(0, slices.IndexFunc(p, func(f fetched) bool { return !succeeded(f.err()) }))
 }

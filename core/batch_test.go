@@ -18,7 +18,7 @@ import (
 )
 
 // pulledBy reads one key to its end.
-func pulledBy(ctx context.Context, c *guarded, key string) got {
+func pulledBy(ctx context.Context, c *guarded, key string) fetched {
 	w := want{key: key, end: -1}
 	c.fetch(ctx, &w)
 	return w.got
@@ -312,7 +312,7 @@ func TestProbeMakesOneReadOfABatch(t *testing.T) {
 				<-ctx.Done()
 				p := failedPull(len(wants), ctx.Err())
 				answered := redis.NewStringResult("answered", nil)
-				p[0] = got{answered, answered}
+				p[0] = fetched{answered, answered}
 				return p
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), readBudget)
