@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,6 +29,8 @@ type orders struct {
 	Redis      string
 	Namespace  string
 	Work       time.Duration // what computing a page takes
+	Fresh      time.Duration // how long herdgate takes it for fresh; 0: as long as entries live. It is stale for as long as they live
+	Timed      bool          // the process keeps how long its requests took
 }
 
 // ready is its answer, one line on stdout.
@@ -37,9 +40,10 @@ type ready struct{ Addr, Admin string }
 type counters struct {
 	Computations int64
 	Mallocs      uint64
-	CPU          time.Duration // of the process, so far
-	InUse        uint64        // heap and stacks, in bytes; after a collection
-	Gate         core.Stats    // of herdgate
+	CPU          time.Duration   // of the process, so far
+	InUse        uint64          // heap and stacks, in bytes; after a collection
+	Gate         core.Stats      // of herdgate
+	Took         []time.Duration // in the handler, of all requests since the last time; if the process keeps that
 }
 
 func serve(raw string) error {
@@ -57,7 +61,10 @@ func serve(raw string) error {
 		if c.name() != o.Contestant {
 			continue
 		}
-		app, err := c.open(environment{redis: o.Redis, namespace: o.Namespace, pages: pages})
+		if o.Timed {
+			stopwatch = &times{}
+		}
+		app, err := c.open(environment{redis: o.Redis, namespace: o.Namespace, fresh: cmp.Or(o.Fresh, entriesLive), pages: pages})
 		if err != nil {
 			return err
 		}
@@ -101,6 +108,9 @@ func listen(app application, computations *atomic.Int64) error {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		c.Mallocs, c.InUse = m.Mallocs, m.HeapAlloc+m.StackInuse
+		if stopwatch != nil {
+			c.Took = stopwatch.take()
+		}
 		if g := opened.Load(); g != nil {
 			c.Gate = g.Stats()
 		}

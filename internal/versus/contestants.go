@@ -55,7 +55,12 @@ func (c contestant) inMemory() bool {
 type environment struct {
 	redis     string // address
 	namespace string
+	fresh     time.Duration
 	pages     source
+}
+
+func (e environment) options() []core.RouteOption {
+	return []core.RouteOption{core.FreshFor(e.fresh), core.StaleFor(entriesLive), core.Public()}
 }
 
 // entries live longer than any run.
@@ -79,24 +84,28 @@ func (e environment) gate(cache string) (g *core.Gate, err error) {
 // opened is the gate of this process, nil if there is none.
 var opened atomic.Pointer[core.Gate]
 
-var routeOptions = []core.RouteOption{core.FreshFor(entriesLive), core.Public()}
-
 func contestants() []contestant {
 	var all []contestant
 	// A framework with its route, into which a middleware of ours or nothing is put.
 	for _, f := range []struct {
 		name  string
 		app   func(source) application
-		gated func(*core.Gate, source) application
+		gated func(*core.Gate, environment) application
 	}{
 		{"net/http", func(p source) application { return netHTTP(p, func(h http.Handler) http.Handler { return h }) },
-			func(g *core.Gate, p source) application { return netHTTP(p, nethttpmw.Cache(g, routeOptions...)) }},
+			func(g *core.Gate, e environment) application {
+				return netHTTP(e.pages, nethttpmw.Cache(g, e.options()...))
+			}},
 		{"gin", func(p source) application { return ginApp(p) },
-			func(g *core.Gate, p source) application { return ginApp(p, ginmw.Cache(g, routeOptions...)) }},
+			func(g *core.Gate, e environment) application { return ginApp(e.pages, ginmw.Cache(g, e.options()...)) }},
 		{"echo", func(p source) application { return echoApp(p) },
-			func(g *core.Gate, p source) application { return echoApp(p, echomw.Cache(g, routeOptions...)) }},
+			func(g *core.Gate, e environment) application {
+				return echoApp(e.pages, echomw.Cache(g, e.options()...))
+			}},
 		{"fiber v2", func(p source) application { return fiber2App(p) },
-			func(g *core.Gate, p source) application { return fiber2App(p, fibermw.Cache(g, routeOptions...)) }},
+			func(g *core.Gate, e environment) application {
+				return fiber2App(e.pages, fibermw.Cache(g, e.options()...))
+			}},
 	} {
 		add := func(cache string, open func(environment) (application, error)) {
 			all = append(all, contestant{f.name, cache, open})
@@ -112,7 +121,7 @@ func contestants() []contestant {
 				if err != nil {
 					return nil, err
 				}
-				return f.gated(g, e.pages), nil
+				return f.gated(g, e), nil
 			})
 		}
 		switch f.name {

@@ -23,7 +23,12 @@ type process struct {
 
 // start starts n processes of a contestant, which share what they keep in Redis.
 func start(c contestant, redis string, n int, work time.Duration) (fleet []*process, err error) {
-	o, err := json.Marshal(orders{Contestant: c.name(), Redis: redis, Namespace: "versus-" + rand.Text()[:8], Work: work})
+	return startWith(orders{Work: work}, c, redis, n)
+}
+
+func startWith(given orders, c contestant, redis string, n int) (fleet []*process, err error) {
+	given.Contestant, given.Redis, given.Namespace = c.name(), redis, "versus-"+rand.Text()[:8]
+	o, err := json.Marshal(given)
 	if err != nil {
 		return nil, err
 	}

@@ -64,12 +64,25 @@ func echoApp(pages source, cache ...echo.MiddlewareFunc) application {
 }
 
 func onNetHTTP(h http.Handler) application {
+	if stopwatch != nil {
+		timed := h
+		h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer stopwatch.add(time.Now())
+			timed.ServeHTTP(w, r)
+		})
+	}
 	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 	return server.Serve
 }
 
 func fiber2App(pages source, cache ...fiber2.Handler) application {
 	app := fiber2.New(fiber2.Config{DisableStartupMessage: true})
+	if stopwatch != nil {
+		app.Use(func(c *fiber2.Ctx) error {
+			defer stopwatch.add(time.Now())
+			return c.Next()
+		})
+	}
 	app.Get(pathNoop, func(c *fiber2.Ctx) error { return c.SendString("ok") })
 	app.Get(pathPages+":size/:id", append(cache, func(c *fiber2.Ctx) error {
 		c.Set(fiber2.HeaderContentType, contentType)

@@ -34,7 +34,7 @@ func main() {
 	flag.StringVar(&c.redis, "redis", "", "`address` of a Redis that nobody else uses (default: an own redis-server)")
 	flag.StringVar(&only, "only", "", "contestants whose name matches `regexp`, and the floors of their frameworks")
 	flag.StringVar(&load, "load", "", "of the hits, what matches `regexp`: \"one hot key, 1 KiB\"")
-	flag.StringVar(&phases, "phases", "hits,allocations,waiters,herd", "what to measure")
+	flag.StringVar(&phases, "phases", "hits,allocations,waiters,herd,bursts", "what to measure")
 	flag.StringVar(&c.out, "out", "", "write the report to `file`")
 	flag.StringVar(&c.profiles, "profiles", "", "write CPU profiles of the servers to `directory`, one for each cell of the hits; they cost time")
 	flag.Parse()
@@ -110,7 +110,7 @@ func run(c config) error {
 	for _, phase := range []struct {
 		name string
 		run  func(config, *redisServer) (table, error)
-	}{{"hits", hits}, {"allocations", allocations}, {"waiters", waiters}, {"herd", herds}} {
+	}{{"hits", hits}, {"allocations", allocations}, {"waiters", waiters}, {"herd", herds}, {"bursts", bursts}} {
 		if !slices.Contains(c.phases, phase.name) {
 			continue
 		}
