@@ -145,3 +145,29 @@ func TestMemoryStandsInForNothingElse(t *testing.T) {
 		})
 	}
 }
+
+// A Redis that is slow is not gone: a request that has waited for it long enough computes, for the copy may have been invalidated elsewhere.
+func TestMemoryStandsInForNoSlowRedis(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p, other, _ := gone(t)
+		var o origin
+		get("/", o.varied(0, "old")).send(p.serve).want(t, RoleWinner, "old")
+		pause(time.Millisecond)
+		get("/", o.varied(0, "never")).send(p.serve).want(t, RoleHit, "old")
+		if err := other.gate.Invalidate(t.Context(), Key{Host: "shop.example", Target: "/"}); err != nil {
+			t.Error(err)
+		}
+		get("/", o.varied(0, "other")).send(other.serve).want(t, RoleWinner, "other")
+		pause(1100 * time.Millisecond)
+
+		p.gate.varies.InvalidateAll() // so that it takes two reads
+		s := p.gate.backend.(*spy)
+		s.onRead = func(ctx context.Context, loc string) (stored, error) {
+			pause(readBudget + time.Millisecond)
+			return s.backend.read(ctx, loc)
+		}
+		if got := get("/", o.varied(0, "new")).send(p.serve); got.body == "old" {
+			t.Errorf("got %q, which was invalidated", got.body)
+		}
+	})
+}
