@@ -449,9 +449,10 @@ func (p *panics) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 // The same through go-redis, by either kind of hook.
 func TestPanicOfAHook(t *testing.T) {
 	hook := &panics{}
-	raw := redistest.Shared(t).Client()
-	raw.AddHook(hook)
-	client, _, _, err := bounded(raw, newTroubles())
+	client, _, _, err := bounded(redistest.Shared(t).Client(), newTroubles(), func(own redis.UniversalClient) error {
+		own.AddHook(hook)
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -227,8 +227,7 @@ func (h slowHook) ProcessHook(hook redis.ProcessHook) redis.ProcessHook {
 func TestBlockingHookOpens(t *testing.T) {
 	client := redistest.Shared(t).Client()
 	hook := slowHook{&atomic.Bool{}}
-	client.AddHook(hook)
-	p := processOn(t, client, unique("hook"), LockFor(time.Second))
+	p := hookedOn(t, client, hook, unique("hook"), LockFor(time.Second))
 	var o origin
 	eventually(t, func() bool { return get("/", o.answers(0, "warm")).send(p.serve).out.Role == RoleHit })
 	hook.on.Store(true)

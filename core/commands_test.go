@@ -85,9 +85,8 @@ func TestRoundTrips(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := server.Client(once)
 			r := &trips{}
-			client.AddHook(r)
 			ns := unique("trips")
-			p := processOn(t, client, ns)
+			p := hookedOn(t, client, r, ns)
 			var o origin
 			// On a busy machine Redis may seem too slow. Then the request says so, and is no example.
 			example := func(target string, role Role) (sent []string, script int) {

@@ -28,7 +28,18 @@ type process struct {
 
 func processOn(t *testing.T, client redis.UniversalClient, namespace string, opts ...RouteOption) process {
 	t.Helper()
-	g := gateOn(t, Redis(client, namespace))
+	return hookedOn(t, client, nil, namespace, opts...)
+}
+
+// hookedOn is processOn with a hook, if it is not nil, in the client that asks Redis.
+func hookedOn(t *testing.T, client redis.UniversalClient, hook redis.Hook, namespace string, opts ...RouteOption) process {
+	t.Helper()
+	g := gateOn(t, Redis(client, namespace, Instrument(func(own redis.UniversalClient) error {
+		if hook != nil {
+			own.AddHook(hook)
+		}
+		return nil
+	})))
 	return process{g, g.Mount(append([]RouteOption{FreshFor(time.Minute), LockFor(faultLock)}, opts...)...)}
 }
 

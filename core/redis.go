@@ -61,7 +61,8 @@ var namespacePattern = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,64}$`)
 // Redis keeps responses and locks in Redis, for a whole fleet. The client is a
 // *redis.Client (single node, or NewFailoverClient for Sentinel) or a
 // *redis.ClusterClient; New refuses others, because herdgate could not bound the time that
-// they wait. The client stays the caller's: Gate.Close does not close it.
+// they wait. The client stays the caller's: Gate.Close does not close it. What asks Redis is a client made from it; see
+// Instrument for hooks.
 //
 // Every key begins with the namespace ([a-zA-Z0-9._-], 1 to 64 characters). Services that share a
 // namespace share responses; two that do not belong together need two.
@@ -80,6 +81,8 @@ type redisOption struct {
 	opts      []RedisOption
 	signer    *entry.Signer
 	compress  int // bodies of so many bytes; 0: none
+
+	instruments []func(redis.UniversalClient) error
 }
 
 func (o redisOption) open() (backend, error) {
@@ -95,7 +98,7 @@ func (o redisOption) open() (backend, error) {
 		}
 	}
 	trouble := newTroubles()
-	client, nodes, end, err := bounded(o.client, trouble)
+	client, nodes, end, err := bounded(o.client, trouble, o.instruments...)
 	if err != nil {
 		errs = append(errs, err)
 	}

@@ -41,8 +41,18 @@ var errUnboundable = errors.New("herdgate: cannot bound the time that this Redis
 //
 // Neither repeats a command after an error reply (READONLY, LOADING: go-redis would, for 100 ms and more): there is
 // nothing to wait for. After a lost connection a call is made once more, unless the user's options say never.
-func bounded(c redis.UniversalClient, t *troubles) (client *guarded, nodes func() []*node, end func() error, err error) {
+//
+// Each of instruments is called with the client that makes the calls.
+func bounded(c redis.UniversalClient, t *troubles, instruments ...func(redis.UniversalClient) error) (client *guarded, nodes func() []*node, end func() error, err error) {
 	none := func() error { return nil }
+	instrument := func(own redis.UniversalClient) error {
+		for _, f := range instruments {
+			if err := f(own); err != nil {
+				return fmt.Errorf("herdgate: Instrument: %w", err)
+			}
+		}
+		return nil
+	}
 	switch c := c.(type) {
 	case nil:
 		return nil, nil, none, errors.New("herdgate: core.Redis needs a client, got nil")
@@ -54,6 +64,9 @@ func bounded(c redis.UniversalClient, t *troubles) (client *guarded, nodes func(
 		shared := c.WithTimeout(ioTimeout)
 		own := shared.Options() // the copy that WithTimeout made, before its first use
 		own.ContextTimeoutEnabled, own.MaxRetries = true, 0
+		if err := instrument(shared); err != nil {
+			return nil, nil, none, err
+		}
 		name := own.Addr
 		if name == failoverAddr {
 			name = "primary"
@@ -74,6 +87,9 @@ func bounded(c redis.UniversalClient, t *troubles) (client *guarded, nodes func(
 		opts.MaxRetries, opts.MaxRedirects = -1, clusterRedirects
 		opts.MinRetryBackoff, opts.MaxRetryBackoff = -1, -1
 		private := redis.NewClusterClient(&opts)
+		if err := instrument(private); err != nil {
+			return nil, nil, none, errors.Join(err, private.Close())
+		}
 		known := newClusterNodes(private, prompt(&redis.Options{
 			Dialer: opts.Dialer, TLSConfig: opts.TLSConfig, OnConnect: opts.OnConnect,
 			CredentialsProvider: opts.CredentialsProvider, CredentialsProviderContext: opts.CredentialsProviderContext,

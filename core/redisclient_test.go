@@ -1,10 +1,55 @@
 package core
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/herdgate/herdgate/internal/redistest"
 )
+
+// What Instrument hooks sees all that is asked of Redis, on one node and on a cluster.
+func TestInstrument(t *testing.T) {
+	for name, client := range map[string]redis.UniversalClient{
+		"one node": redistest.Shared(t).Client(),
+		"cluster":  redistest.SharedCluster(t).Client(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &trips{}
+			p := hookedOn(t, client, r, unique("instrument"))
+			var o origin
+			eventually(t, func() bool { return get("/", o.answers(0, "body")).send(p.serve).out.Role == RoleHit })
+			sent, _ := r.all()
+			for _, command := range []string{"getrange", "evalsha", "set"} {
+				if !slices.ContainsFunc(sent, func(s string) bool { return strings.Contains(s, command) }) {
+					t.Errorf("no %s in %q", command, sent)
+				}
+			}
+		})
+	}
+}
+
+// What f says is what New says.
+func TestInstrumentFails(t *testing.T) {
+	boom := errors.New("boom")
+	for name, client := range map[string]redis.UniversalClient{
+		"one node": redis.NewClient(&redis.Options{}),
+		"cluster":  redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Cleanup(func() { _ = client.Close() })
+			if _, err := New(Redis(client, "shop", Instrument(func(redis.UniversalClient) error { return boom }))); !errors.Is(err, boom) {
+				t.Errorf("New: %v", err)
+			}
+			if _, err := New(Redis(client, "shop", Instrument(nil))); err == nil || !strings.Contains(err.Error(), "Instrument(nil)") {
+				t.Errorf("New: %v", err)
+			}
+		})
+	}
+}
 
 // With go-redis 9.16 and 9.17 a subscription on a client that WithTimeout made ends the user's process with a panic.
 // internal/versus runs on such a version.

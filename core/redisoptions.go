@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/herdgate/herdgate/internal/entry"
 )
 
@@ -51,6 +53,25 @@ func CompressEntries(minBytes int) RedisOption {
 			return fmt.Errorf("herdgate: CompressEntries(%d): use at least 1 KiB (16<<10 is a good start)", minBytes)
 		}
 		o.compress = minBytes
+		return nil
+	}
+}
+
+// Instrument calls f in New with the client that herdgate asks Redis with, so that f can add hooks to it: traces and metrics of
+// herdgate's commands, as with
+//
+//	core.Instrument(func(c redis.UniversalClient) error { return redisotel.InstrumentTracing(c) })
+//
+// That client is made from the one given to Redis, because each of its calls must end with its context. It has the same type, and
+// nobody else uses it. It does not have the hooks of a *redis.ClusterClient, nor, with go-redis 9.16 and later, those of a
+// *redis.Client; with older versions it has those that were added before New, which f then should not add again. An error of f is
+// one of New. A hook is part of each call: one that is slow makes Redis slow. f must not close the client, nor change its options.
+func Instrument(f func(redis.UniversalClient) error) RedisOption {
+	return func(o *redisOption) error {
+		if f == nil {
+			return errors.New("herdgate: Instrument(nil): give a function, or leave it out")
+		}
+		o.instruments = append(o.instruments, f)
 		return nil
 	}
 }

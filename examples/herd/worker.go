@@ -66,8 +66,11 @@ func work() error {
 	commands := &commandCounter{}
 	rdb := redis.NewClient(&redis.Options{Addr: o.Redis})
 	defer func() { _ = rdb.Close() }()
-	rdb.AddHook(commands) // before core.New, which makes a client of its own from this one
-	gate, err := core.New(core.Redis(rdb, o.Namespace), core.Logger(slog.New(slog.NewTextHandler(os.Stderr, nil))))
+	counted := core.Instrument(func(own redis.UniversalClient) error {
+		own.AddHook(commands)
+		return nil
+	})
+	gate, err := core.New(core.Redis(rdb, o.Namespace, counted), core.Logger(slog.New(slog.NewTextHandler(os.Stderr, nil))))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/herdgate/herdgate/core"
 	"github.com/herdgate/herdgate/internal/conformance"
 	"github.com/herdgate/herdgate/internal/redistest"
 )
@@ -53,11 +54,13 @@ func versions(t *testing.T, host conformance.Host, r *row) {
 	v := &world{t: t, fault: w.fault, server: w.server, admin: w.admin, ns: w.ns, stop: make(chan struct{})}
 	v.origin.size, v.origin.mark = w.origin.size, "new-"
 	hook := next{now: w.ns + ":v1:{", then: w.ns + ":v2:{"}
+	v.redis = []core.RedisOption{core.Instrument(func(own redis.UniversalClient) error {
+		own.AddHook(hook)
+		return nil
+	})}
 	var clients []redis.UniversalClient
 	for range processes {
-		client := w.server.Client()
-		client.AddHook(hook)
-		clients = append(clients, client)
+		clients = append(clients, w.server.Client())
 	}
 	v.serve(host, clients)
 	deployed := []*world{w, v}

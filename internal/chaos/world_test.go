@@ -40,6 +40,7 @@ type world struct {
 	admin    redis.UniversalClient
 	clock    *clock // of the server, where a fault needs it
 	ns       string
+	redis    []core.RedisOption
 	gates    []*core.Gate
 	urls     []string
 	origin   origin
@@ -99,7 +100,7 @@ func (w *world) serve(host conformance.Host, clients []redis.UniversalClient) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 400, DisableCompression: true}
 	w.client = &http.Client{Transport: transport, Timeout: 30 * time.Second}
 	for _, client := range clients {
-		gate, err := core.New(core.Redis(client, w.ns), core.Logger(slog.New(slog.DiscardHandler)))
+		gate, err := core.New(core.Redis(client, w.ns, w.redis...), core.Logger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"io"
 	"net"
 	"net/http"
 
@@ -26,12 +25,18 @@ func Gin() Host {
 
 func ginApp(app *App) http.Handler {
 	r := gin.New()
-	r.Use(gin.CustomRecoveryWithWriter(io.Discard, func(c *gin.Context, p any) {
-		if p == http.ErrAbortHandler { //nolint:errorlint // the very value
-			panic(p)
-		}
-		c.AbortWithStatus(http.StatusInternalServerError)
-	}))
+	r.Use(func(c *gin.Context) { // Gin's own recovery takes http.ErrAbortHandler too, since 1.12: such a response looks complete
+		defer func() {
+			p := recover()
+			if p == http.ErrAbortHandler { //nolint:errorlint // the very value
+				panic(p)
+			}
+			if p != nil {
+				c.AbortWithStatus(http.StatusInternalServerError)
+			}
+		}()
+		c.Next()
+	})
 	r.Use(func(c *gin.Context) {
 		call := ginCall(c)
 		if !app.Before(call) {

@@ -98,8 +98,10 @@ func onServer(t *testing.T, server *redistest.Server) backend {
 		}
 		c := redis.NewClient(&redis.Options{Addr: addr, PoolSize: w.c.Pool})
 		w.t.Cleanup(func() { _ = c.Close() })
-		c.AddHook(counting{w})
-		return core.Redis(c, w.namespace)
+		return core.Redis(c, w.namespace, core.Instrument(func(own redis.UniversalClient) error {
+			own.AddHook(counting{w})
+			return nil
+		}))
 	}}
 }
 

@@ -544,20 +544,28 @@ func TestProxyResets(t *testing.T) {
 	t.Parallel()
 	server := Shared(t)
 	p := StartProxy(t, server.Addr)
-	p.ResetAll() // nothing to reset
-	c := server.Client(impatient, func(o *redis.Options) { o.Addr = p.Addr })
-	ctx := within(t, 30*time.Second)
-	if err := c.Ping(ctx).Err(); err != nil {
+	p.ResetAll()                         // nothing to reset
+	conn, err := net.Dial("tcp", p.Addr) // go-redis does not tell a reset from an end
+	if err != nil {
 		t.Fatal(err)
 	}
-	before, blocked := p.Requests(), make(chan error, 1)
-	go func() { blocked <- c.BLPop(ctx, 20*time.Second, Namespace()).Err() }()
-	Eventually(t, 5*time.Second, "BLPOP is under way", func() bool { return p.Requests() == before+1 })
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	reply := make([]byte, 64)
+	if _, err := conn.Write([]byte("*1\r\n$4\r\nPING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Read(reply); string(reply[:n]) != "+PONG\r\n" || err != nil {
+		t.Fatalf("PING: %q, %v", reply[:n], err)
+	}
 	p.ResetAll()
-	if err := <-blocked; !errors.Is(err, syscall.ECONNRESET) {
+	if _, err := conn.Read(reply); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("ResetAll: %v, want a reset", err)
 	}
-	if err := c.Ping(ctx).Err(); err != nil || p.Open() != 1 {
+	c := server.Client(impatient, func(o *redis.Options) { o.Addr = p.Addr })
+	if err := c.Ping(within(t, 30*time.Second)).Err(); err != nil || p.Open() != 1 {
 		t.Errorf("after ResetAll: %v, %d open", err, p.Open())
 	}
 }
