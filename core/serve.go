@@ -293,7 +293,7 @@ func (g *Gate) look(rq *request) (place, stored, error) {
 // read asks the backend, unless the request has waited for it long enough.
 func (g *Gate) read(rq *request, p place) (stored, error) {
 	if rq.blocked > readBudget {
-		return stored{}, errNotAsked
+		return stored{}, context.DeadlineExceeded // the request's: of Redis it says nothing
 	}
 	began := time.Now()
 	defer func() { rq.blocked += time.Since(began) }()
