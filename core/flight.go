@@ -296,7 +296,7 @@ func (f *flight) run() {
 		// No fleet lock, or what somebody stored cannot be read.
 		noLock := err != nil || found.state == stateNoLock || found.state == stateChanged && !f.reread()
 		if old := f.unproven; old != nil {
-			if noLock {
+			if noLock && found.state != stateChanged { // what was stored since is newer, though it cannot be read
 				f.close(*old)
 				return
 			}
