@@ -164,3 +164,31 @@ func TestMemoryStandsInForNothingElse(t *testing.T) {
 		})
 	}
 }
+
+// A write while Redis is gone ends what this process has of the page, once: what is computed after it is kept, though Redis is told of
+// the write again and again.
+func TestWriteWhileRedisIsGone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p, _, down := gone(t)
+		var o origin
+		get("/", o.answers(0, "old")).send(p.serve).want(t, RoleWinner, "old")
+		down.Store(true)
+		pause(time.Minute + 20*time.Second)
+		before := get("/", o.answers(time.Second, "old"))
+		done := before.start(p.serve)
+		pause(100 * time.Millisecond)
+		write := get("/", func(_ context.Context, p *page) { p.write(200, "done") })
+		write.method = "POST"
+		if write.send(p.serve); write.body != "done" || unconfirmed(p.gate) != 1 {
+			t.Errorf("%q, %d unconfirmed invalidations", write.body, unconfirmed(p.gate))
+		}
+		pause(time.Millisecond)
+		get("/", o.answers(0, "new")).send(p.serve).want(t, RoleWinner, "new")
+		for range 5 {
+			pause(time.Second)
+			get("/", o.answers(0, "never")).send(p.serve).want(t, RoleHit, "new")
+		}
+		<-done
+		before.want(t, RoleWinner, "old")
+	})
+}
