@@ -299,7 +299,8 @@ func (b *redisBackend) parseAcquire(reply []any) (answer, error) {
 		holder, _ := at[string](reply, 2)
 		return answer{state: stateHeld, remains: remains, holder: holder}, nil
 	case "changed":
-		return answer{state: stateChanged}, nil
+		head, _ := at[string](reply, 1)
+		return answer{state: stateChanged, head: head}, nil
 	case "uncacheable":
 		claimed, _ := at[int64](reply, 2)
 		grant, _ := at[int64](reply, 3)
