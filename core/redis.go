@@ -112,7 +112,7 @@ func (o redisOption) open() (backend, error) {
 		signer:   o.signer,
 		compress: o.compress,
 		clock:    newFleetClock(),
-		inbox:    newInbox(client, prefix+"inbox:", prefix+"invalidations"),
+		inbox:    newInbox(client, prefix+"inbox:", prefix+"invalidations", trouble),
 	}
 	b.limit.Store(headerRoom)
 	return b, nil
