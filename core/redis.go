@@ -168,6 +168,7 @@ func (b *redisBackend) read(ctx context.Context, loc string) (stored, error) {
 
 // get is a read that is not shared.
 func (b *redisBackend) get(ctx context.Context, loc string, w *want) (stored, error) {
+	began := time.Now()
 	if _, known := b.clock.now(); !known { // once per process, before the first entry is judged
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readBudget)
 		t, err := b.client.Time(ctx).Result()
@@ -195,7 +196,7 @@ func (b *redisBackend) get(ctx context.Context, loc string, w *want) (stored, er
 		s.entry = nil // the key was invalidated when the index had forgotten this variant
 	}
 	if s.entry == nil && s.record == nil { // damaged: scripts would go on comparing with it
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readBudget)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readBudget-time.Since(began))
 		defer cancel()
 		if dropScript.Run(ctx, b.client, []string{loc}, s.head()).Err() == nil {
 			s.seen = nil
