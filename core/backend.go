@@ -145,6 +145,7 @@ type answer struct {
 	state   state
 	remains time.Duration // held: of the lock; uncacheable, failing: of that state
 	holder  string        // held: whose lock it is
+	head    string        // changed: of what is stored now, "" if that is nothing or the vary record has changed
 	claimed bool          // uncacheable: the response may be stored if it has become cacheable
 	grant   int64         // won, or claimed: fleet time in µs
 

@@ -46,6 +46,7 @@ type flight struct {
 	// unproven is what was computed without a lock: it may be older than an invalidation elsewhere. Those who came meanwhile get it if
 	// there is still no lock to be had.
 	unproven *tidings
+	beneath  string // the head of what was stored when that began; "" if it is not known
 
 	wake chan struct{} // the last seat left, or one with an earlier deadline came
 	news chan result   // an announcement came in
@@ -296,7 +297,8 @@ func (f *flight) run() {
 		// No fleet lock, or what somebody stored cannot be read.
 		noLock := err != nil || found.state == stateNoLock || found.state == stateChanged && !f.reread()
 		if old := f.unproven; old != nil {
-			if noLock {
+			// What was stored since may be newer than an invalidation, though it cannot be read.
+			if noLock && (found.state != stateChanged || found.head == f.beneath && found.head != "") {
 				f.close(*old)
 				return
 			}
@@ -307,7 +309,7 @@ func (f *flight) run() {
 		}
 		switch {
 		case noLock: // One request of this process computes; nothing can be stored.
-			gr.fleet, gr.cause, gr.proven = false, causeNoRedis, time.Now()
+			gr.fleet, gr.cause, gr.proven, gr.seen = false, causeNoRedis, time.Now(), found.head
 			f.m.gate.count(causeNoRedis)
 			f.m.gate.backend.noLock(found, err)
 			if !f.attend(gr) {

@@ -197,6 +197,7 @@ func (g *Gate) Invalidate(ctx context.Context, key Key) error {
 		bases = append(bases, g.base(r.key(nil, key)))
 	}
 	if err := g.dropAll(ctx, bases); err != nil {
+		g.forget(bases...) // here it need not be confirmed
 		return fmt.Errorf("herdgate: Invalidate was not confirmed, older responses may still be served: %w", err)
 	}
 	return nil

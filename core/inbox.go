@@ -43,6 +43,8 @@ type inbox struct {
 	invalidations string // the channel on which all invalidations are published
 	tier          *tier  // if there is one, it hears of them
 
+	trouble *troubles
+
 	once   sync.Once
 	mu     sync.Mutex
 	cancel context.CancelFunc
@@ -50,8 +52,8 @@ type inbox struct {
 	done   chan struct{}
 }
 
-func newInbox(client redisClient, prefix, invalidations string) *inbox {
-	b := &inbox{client: client, prefix: prefix, missed: make(chan struct{}, 1), invalidations: invalidations, done: make(chan struct{})}
+func newInbox(client redisClient, prefix, invalidations string, t *troubles) *inbox {
+	b := &inbox{client: client, prefix: prefix, missed: make(chan struct{}, 1), invalidations: invalidations, trouble: t, done: make(chan struct{})}
 	b.rename()
 	return b
 }
@@ -113,8 +115,10 @@ func (b *inbox) listen(ctx context.Context) {
 	}
 }
 
-// session is one subscription, until its connection is silent, or lost and not to be had again. It reports whether anything was heard at all.
+// session is one subscription, until its connection is silent, or lost and not to be had again, or a hook of the user's panics. It
+// reports whether anything was heard at all.
 func (b *inbox) session(ctx context.Context) (heard bool) {
+	defer func() { b.trouble.panicked(recover()) }()
 	channels := []string{*b.name.Load()}
 	if b.tier != nil {
 		channels = append(channels, b.invalidations)
@@ -123,8 +127,15 @@ func (b *inbox) session(ctx context.Context) (heard bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	messages := make(chan any)
 	var receiver sync.WaitGroup
+	var locked atomic.Bool // sub, for good: it was left so when a hook panicked
 	receiver.Go(func() {
 		defer close(messages)
+		defer func() {
+			if p := recover(); p != nil {
+				b.trouble.panicked(p)
+				locked.Store(true)
+			}
+		}()
 		lost := false
 		for {
 			m, err := sub.Receive(ctx)
@@ -151,7 +162,9 @@ func (b *inbox) session(ctx context.Context) (heard bool) {
 	defer receiver.Wait()
 	defer func() {
 		cancel()
-		_ = sub.Close()
+		if !locked.Load() {
+			_ = sub.Close()
+		}
 	}()
 
 	asked := true // for the subscription

@@ -2,7 +2,9 @@ package core
 
 import (
 	"context"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +23,7 @@ func TestDeafInboxSubscribesAnew(t *testing.T) {
 			server := redistest.Shared(t)
 			proxy := redistest.StartProxy(t, server.Addr)
 			ns := unique("deaf")
-			b := newInbox(direct{server.Client(func(o *redis.Options) { o.Addr = proxy.Addr })}, ns+":inbox:", ns+":invalidations")
+			b := newInbox(direct{server.Client(func(o *redis.Options) { o.Addr = proxy.Addr })}, ns+":inbox:", ns+":invalidations", newTroubles())
 			heard := make(chan string, 10)
 			b.deliver = func(loc string, why result) { heard <- string(why) + " " + loc }
 			b.start()
@@ -118,4 +120,52 @@ func TestPollsBeginAnewWithAnotherHolder(t *testing.T) {
 			}
 		}
 	})
+}
+
+// dials is a hook of the user's that panics when a connection is made.
+type dials struct {
+	panics
+	tries atomic.Int64
+	now   atomic.Bool
+}
+
+func (d *dials) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if d.tries.Add(1); d.now.Load() {
+			panic("a hook")
+		}
+		return next(ctx, network, addr)
+	}
+}
+
+// A hook of the user's that panics ends neither the process nor the inbox: it subscribes when that has stopped.
+func TestInboxOutlivesAHookThatPanics(t *testing.T) {
+	server := redistest.Shared(t)
+	proxy := redistest.StartProxy(t, server.Addr)
+	hook := &dials{}
+	client := server.Client(func(o *redis.Options) { o.Addr = proxy.Addr })
+	client.AddHook(hook)
+	ns := unique("panics")
+	b := newInbox(direct{client}, ns+":inbox:", ns+":invalidations", newTroubles())
+	heard := make(chan string, 10)
+	b.deliver = func(loc string, why result) { heard <- string(why) + " " + loc }
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := b.close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, breaks := range []func(){b.start, proxy.CutAll} {
+		hook.now.Store(true)
+		breaks()
+		was := hook.tries.Load()
+		eventually(t, func() bool { return hook.tries.Load() > was })
+		hook.now.Store(false)
+		select {
+		case <-heard: // subscribed
+		case <-time.After(10 * time.Second):
+			t.Fatal("it does not subscribe any more")
+		}
+	}
 }

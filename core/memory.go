@@ -147,7 +147,7 @@ func (m *memory) acquire(_ context.Context, q query) (answer, error) {
 		return answer{state: stateHeld, remains: micros(at.lock.expires - now), holder: string(at.lock.token[:])}, nil
 	}
 	if v, _ := m.read(context.Background(), loc); v.head() != q.seen {
-		return answer{state: stateChanged}, nil
+		return answer{state: stateChanged, head: v.head()}, nil
 	}
 	if q.variant != "" {
 		if v, _ := m.read(context.Background(), q.base); v.record != nil && namesPart(v.record.Names) != namesPart(q.names) {

@@ -74,3 +74,32 @@ func TestInvalidateElsewhereDuringAComputationWithoutALock(t *testing.T) {
 		})
 	}
 }
+
+// The lock is to be had again, and what somebody stored since cannot be read: that is no reason to give what may be older than it to
+// who came meanwhile.
+func TestUnreadableAfterAComputationWithoutALock(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var o origin
+		a, b, s, gates := twoProcesses(t, FreshFor(time.Minute))
+		var locks atomic.Bool
+		s.onAcquire = func(ctx context.Context, q query) (answer, error) {
+			if !locks.Load() {
+				return answer{}, errNotAsked
+			}
+			return s.backend.acquire(ctx, q)
+		}
+		s.onRead = func(context.Context, string) (stored, error) { return stored{}, errNotAsked }
+		first := get("/", o.answers(time.Second, "old"))
+		done := first.start(a)
+		pause(500 * time.Millisecond)
+
+		locks.Store(true)
+		if err := gates[1].Invalidate(t.Context(), Key{Host: "shop.example", Target: "/"}); err != nil {
+			t.Fatal(err)
+		}
+		get("/", o.answers(0, "new")).send(b).want(t, RoleWinner, "new")
+		get("/", o.answers(0, "new")).send(a).want(t, RoleWinner, "new")
+		<-done
+		first.want(t, RoleWinner, "old")
+	})
+}

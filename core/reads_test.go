@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/herdgate/herdgate/internal/entry"
 )
 
@@ -140,6 +142,36 @@ func TestReadThatDoesNotReturn(t *testing.T) {
 		all.Wait()
 		if len(r.now) != 0 {
 			t.Errorf("%d reads are left", len(r.now))
+		}
+	})
+}
+
+// slowScripts is a client whose reads take a while and bring what is damaged, and whose scripts are not answered.
+type slowScripts struct{ pulls }
+
+func (slowScripts) EvalSha(ctx context.Context, _ string, _ []string, _ ...any) *redis.Cmd {
+	<-ctx.Done()
+	return redis.NewCmdResult(nil, ctx.Err())
+}
+
+// To remove what is damaged is part of the read that found it: it has what is left of its budget.
+func TestDamagedReadIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := readsBy(true, func(_ context.Context, wants []*want) pulled {
+			time.Sleep(readBudget * 9 / 10)
+			return answeredPull(wants)
+		})
+		client.redisClient = slowScripts{client.redisClient.(pulls)}
+		b := &redisBackend{client: client, clock: newFleetClock(), trouble: newTroubles()}
+		b.limit.Store(headerRoom)
+		b.clock.observe(time.Now().UnixMicro())
+		began := time.Now()
+		got, err := b.read(t.Context(), "damaged:{0}")
+		if err != nil || got.entry != nil || got.head() == "" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if took := time.Since(began); took > readBudget {
+			t.Errorf("it took %v", took)
 		}
 	})
 }

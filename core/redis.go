@@ -115,7 +115,7 @@ func (o redisOption) open() (backend, error) {
 		signer:   o.signer,
 		compress: o.compress,
 		clock:    newFleetClock(),
-		inbox:    newInbox(client, prefix+"inbox:", prefix+"invalidations"),
+		inbox:    newInbox(client, prefix+"inbox:", prefix+"invalidations", trouble),
 	}
 	b.limit.Store(headerRoom)
 	return b, nil
@@ -171,6 +171,7 @@ func (b *redisBackend) read(ctx context.Context, loc string) (stored, error) {
 
 // get is a read that is not shared.
 func (b *redisBackend) get(ctx context.Context, loc string, w *want) (stored, error) {
+	began := time.Now()
 	if _, known := b.clock.now(); !known { // once per process, before the first entry is judged
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readBudget)
 		t, err := b.client.Time(ctx).Result()
@@ -198,7 +199,7 @@ func (b *redisBackend) get(ctx context.Context, loc string, w *want) (stored, er
 		s.entry = nil // the key was invalidated when the index had forgotten this variant
 	}
 	if s.entry == nil && s.record == nil { // damaged: scripts would go on comparing with it
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readBudget)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readBudget-time.Since(began))
 		defer cancel()
 		if dropScript.Run(ctx, b.client, []string{loc}, s.head()).Err() == nil {
 			s.seen = nil
@@ -302,7 +303,8 @@ func (b *redisBackend) parseAcquire(reply []any) (answer, error) {
 		holder, _ := at[string](reply, 2)
 		return answer{state: stateHeld, remains: remains, holder: holder}, nil
 	case "changed":
-		return answer{state: stateChanged}, nil
+		head, _ := at[string](reply, 1)
+		return answer{state: stateChanged, head: head}, nil
 	case "uncacheable":
 		claimed, _ := at[int64](reply, 2)
 		grant, _ := at[int64](reply, 3)

@@ -99,11 +99,18 @@ func (t *tier) listens() {
 	}
 }
 
-// keep takes a copy of what a read that began at a given time brought.
+// keep takes a copy of what a read that began at a given time brought, unless there is that of a later one.
 func (t *tier) keep(loc string, got stored, began time.Time, now func() int64) {
-	if t != nil && got.entry != nil && got.entry.FreshAt(now()) > 0 {
-		t.copies.Set(loc, tierCopy{stored: got, read: int64(began.Sub(t.start))})
+	if t == nil || got.entry == nil || got.entry.FreshAt(now()) <= 0 {
+		return
 	}
+	c := tierCopy{stored: got, read: int64(began.Sub(t.start))}
+	t.copies.Compute(loc, func(there tierCopy, is bool) (tierCopy, otter.ComputeOp) {
+		if is && there.read > c.read {
+			return there, otter.CancelOp
+		}
+		return c, otter.WriteOp
+	})
 }
 
 func (t *tier) counts(c tierCopy, base string, now int64) bool {

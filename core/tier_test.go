@@ -167,6 +167,18 @@ func TestTierCopies(t *testing.T) {
 				t.Error("what was read after it was not")
 			}
 		},
+		"are not replaced by an older one": func(t *testing.T, tier *tier, s *source) {
+			e := &entry.Entry{Received: s.now(), Fresh: 10 * time.Second, Status: 200, Body: make([]byte, 1000)}
+			older := time.Now()
+			pause(time.Millisecond)
+			tier.drop(at(1).base)
+			pause(time.Millisecond)
+			read(t, tier, s, at(1))
+			tier.keep(at(1).loc(), stored{entry: e, size: 1100}, older, s.now)
+			if read(t, tier, s, at(1)) {
+				t.Error("what came later had begun before it, and before an invalidation")
+			}
+		},
 		"survive a scan": func(t *testing.T, tier *tier, s *source) {
 			tier.maxAge = time.Hour
 			again := 0

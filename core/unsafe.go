@@ -67,6 +67,7 @@ func (g *Gate) drop(bases ...string) {
 	if g.dropAll(ctx, bases) == nil {
 		return
 	}
+	g.forget(bases...)
 	g.count(causeUnconfirmed)
 	g.goOwned(func() {
 		g.untilDone(retryInvalidations, func(ctx context.Context) bool {
@@ -75,17 +76,23 @@ func (g *Gate) drop(bases ...string) {
 	})
 }
 
-// dropAll removes what is stored at some bases, here and in Redis, and reports what was not confirmed.
+// dropAll removes what is stored at some bases, and reports what was not confirmed. What is confirmed goes here as well.
 func (g *Gate) dropAll(ctx context.Context, bases []string) error {
 	var errs []error
 	for _, base := range bases {
-		err := g.backend.invalidate(ctx, base)
-		g.tier.drop(base)
-		if err != nil {
+		if err := g.backend.invalidate(ctx, base); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		g.abandon(base)
+		g.forget(base)
 	}
 	return errors.Join(errs...)
+}
+
+// forget ends what this process has of some keys: copies, and what is being computed.
+func (g *Gate) forget(bases ...string) {
+	for _, base := range bases {
+		g.tier.drop(base)
+		g.abandon(base)
+	}
 }

@@ -93,7 +93,7 @@ func (f *flight) oversee(gr *grant) (more bool) {
 		f.close(tidings{kind: tidingsAgain})
 	case !gr.fleet:
 		f.tell(answered, gr.unaffected)
-		f.unproven, f.budget = &answered, finishBudget
+		f.unproven, f.beneath, f.budget = &answered, gr.seen, finishBudget
 		return true
 	default:
 		f.close(answered)

@@ -13,7 +13,7 @@
 -- Returns one of
 --   {"won", time in µs, generation}
 --   {"held", ms left of the lock, its token}
---   {"changed"}                                   the entry or the vary record is another one
+--   {"changed", head}                             the entry is another one, with this head, or (without) the vary record is
 --   {"uncacheable", ms left, 1 if claimed, time, generation}   also with more than 64 variants
 --   {"failing", ms left}
 --   {"nolock", error}                             a write was refused; nothing is left behind
@@ -138,7 +138,7 @@ end
 
 local head = redis.pcall('GETRANGE', KEYS[6], 0, 27)
 if type(head) == 'string' and head ~= ARGV[4] then
-  return {'changed'}
+  return {'changed', head}
 end
 if ARGV[8] ~= '' then
   local record = redis.pcall('GETRANGE', KEYS[7], 0, 4095)
