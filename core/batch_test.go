@@ -298,6 +298,25 @@ func TestBatchIsSentBeforeItIsPulled(t *testing.T) {
 	batchOf(t.Context(), client, &want{key: "a"}, &want{key: "b"})
 }
 
+// The client of who leads may leave: the others have what they want, within the budget of a read.
+func TestBatchOutlivesItsLeader(t *testing.T) {
+	client, _ := readsBy(true, func(ctx context.Context, wants []*want) pulled {
+		if until, limited := ctx.Deadline(); !limited || time.Until(until) > readBudget {
+			t.Errorf("it may take until %v, %v", until, limited)
+		}
+		if ctx.Err() != nil {
+			return failedPull(len(wants), ctx.Err())
+		}
+		return answeredPull(wants)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := want{key: "key"}
+	if client.fetch(ctx, &w); w.got.err() != nil {
+		t.Error(w.got.err())
+	}
+}
+
 // A probe makes one read, the first that was not answered. It holds on neither to the others nor to what was read.
 func TestProbeMakesOneReadOfABatch(t *testing.T) {
 	for _, prompt := range []bool{true, false} {

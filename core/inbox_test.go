@@ -169,3 +169,24 @@ func TestInboxOutlivesAHookThatPanics(t *testing.T) {
 		}
 	}
 }
+
+// An inbox that is entered again is in the list once.
+func TestInboxIsListedOnce(t *testing.T) {
+	server := redistest.Shared(t)
+	p := testPlace("listed")
+	one, two := opened(t, Redis(server.Client(), "one")).(*redisBackend), opened(t, Redis(server.Client(), "two")).(*redisBackend)
+	ask(t, one, query{lease: testLease(p)})
+	var want []string
+	for _, b := range []*redisBackend{one, two} {
+		b.inbox.once.Do(func() {}) // hears nothing
+		want = append(want, *b.inbox.name.Load())
+	}
+	for _, b := range []*redisBackend{one, two, one, two} {
+		if a := ask(t, b, query{lease: testLease(p), waits: true}); a.state != stateHeld {
+			t.Fatalf("%+v", a)
+		}
+	}
+	if got := server.Do("GET", p.loc()+":wait"); got != strings.Join(want, "\n") {
+		t.Errorf("%q wait, want %q", got, want)
+	}
+}

@@ -122,25 +122,6 @@ func TestMemoryStandsInForNothingElse(t *testing.T) {
 			p.gate.tier.flush()
 			return "new"
 		},
-		"invalidated elsewhere while Redis is slow": func(t *testing.T, p, other process, _ *atomic.Bool) string {
-			if err := other.gate.Invalidate(t.Context(), key); err != nil {
-				t.Error(err)
-			}
-			pause(1100 * time.Millisecond)
-			s := p.gate.backend.(*spy)
-			s.onRead = func(ctx context.Context, loc string) (stored, error) {
-				pause(readBudget + time.Millisecond)
-				return s.backend.read(ctx, loc)
-			}
-			s.onExtend = func(ctx context.Context, l lease) (tenure, error) {
-				err := s.backend.invalidate(ctx, l.base)
-				return tenureRevoked, err
-			}
-			var o origin
-			get("/", o.answers(2*time.Second, "revoked")).start(p.serve) // who waits for it looks again
-			pause(time.Millisecond)
-			return "new"
-		},
 		"neither": func(_ *testing.T, _, _ process, down *atomic.Bool) string {
 			down.Store(true)
 			pause(1100 * time.Millisecond)

@@ -175,3 +175,23 @@ func TestDamagedReadIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// asksTime is a client that tells the time to whom has not left.
+type asksTime struct{ pulls }
+
+func (asksTime) Time(ctx context.Context) *redis.TimeCmd {
+	return redis.NewTimeCmdResult(time.Now(), ctx.Err())
+}
+
+// The first read of a process goes on, too, when the client of who leads has left.
+func TestFirstReadOutlivesItsLeader(t *testing.T) {
+	client, _ := readsBy(true, func(context.Context, []*want) pulled { return answeredPull([]*want{{}}) })
+	client.redisClient = asksTime{client.redisClient.(pulls)}
+	b := &redisBackend{client: client, clock: newFleetClock(), trouble: newTroubles()}
+	b.limit.Store(headerRoom)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.get(ctx, "left:{0}", &want{}); err != nil {
+		t.Error(err)
+	}
+}

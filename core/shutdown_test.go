@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,5 +53,64 @@ func TestFlightIsShutBeforeItsSeatsAreToldOfAFailure(t *testing.T) {
 		if got := <-told.tidings; got.kind != tidingsFailing {
 			t.Errorf("told %+v", got)
 		}
+	})
+}
+
+// Failures are those of one class of requests: who is of the other does not wait until they are forgotten.
+func TestFailureOfOneClassHoldsUpNoOther(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := &spy{backend: memoryFor(t)}
+		s.onAcquire = func(context.Context, query) (answer, error) {
+			pause(10 * time.Millisecond)
+			return answer{state: stateFailing, remains: time.Second}, nil
+		}
+		g := gateOn(t, opens{s})
+		m := &middleware{gate: g, cfg: &route.Config{LockFor: time.Second, HoldFor: time.Minute}}
+		sits := func(c class) *seat {
+			return &seat{class: c, patient: true, deadline: time.Now().Add(time.Minute), tidings: make(chan tidings, 1)}
+		}
+		first, other := sits(anonymous), sits(credentialed)
+		f := g.board(&flight{m: m, place: testPlace("x")}, first)
+		if !f.take(other) {
+			t.Fatal("no seat")
+		}
+		if got := <-first.tidings; got.kind != tidingsFailing {
+			t.Errorf("told %+v", got)
+		}
+		select {
+		case got := <-other.tidings:
+			if got.kind != tidingsAgain {
+				t.Errorf("the other was told %+v", got)
+			}
+		case <-time.After(10 * time.Millisecond):
+			t.Error("the other waits")
+			f.leave(other)
+		}
+	})
+}
+
+// Who comes when those who were waiting have sat a failure out, and one of them computes again, waits with them.
+func TestFlightTakesSeatsAgainAfterAFailure(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var o origin
+		var wait atomic.Bool
+		s := &spy{backend: memoryFor(t)}
+		s.onAcquire = func(ctx context.Context, q query) (answer, error) {
+			if wait.CompareAndSwap(true, false) {
+				return answer{state: stateFailing, remains: time.Second}, nil
+			}
+			return s.backend.acquire(ctx, q)
+		}
+		serve := gateOn(t, opens{s}).Mount(FreshFor(time.Minute))
+		fails := get("/", o.handles(func(_ context.Context, p *page) { pause(time.Second); wait.Store(true); p.write(500, "broken") }))
+		failed := fails.start(serve)
+		pause(time.Millisecond)
+		waits := get("/", o.answers(time.Second, "body"))
+		waited := waits.start(serve)
+		<-failed
+		pause(1500 * time.Millisecond)
+		get("/", o.answers(0, "never")).send(serve).want(t, RoleLocalWaiter, "body")
+		<-waited
+		waits.want(t, RoleWinner, "body")
 	})
 }

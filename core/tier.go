@@ -19,9 +19,9 @@ import (
 // announcement gets lost; otherwise copies go with it at once, as they do with an Invalidate in this process. With a Sentinel or Cluster
 // as with one node. Not for Memory, which is in this process already.
 //
-// While Redis does not answer (the breaker of its reads is open), the copies stand in for it: whatever their age, for as long as they are fresh or within the
-// route's stale windows (RFC 9111 4.2.4: disconnected). What this process computes meanwhile is kept here too. An Invalidate in
-// a process that still reaches Redis is then seen when this one does.
+// While Redis does not answer (the breaker of its reads is open), the copies stand in for it: whatever their age, for as long
+// as they are fresh or within the route's stale windows (RFC 9111 4.2.4: disconnected). What this process computes meanwhile
+// is kept here too. An Invalidate in a process that still reaches Redis is then seen when this one does.
 func MemoryTier(bytes int64, maxAge time.Duration) GateOption {
 	return func(g *Gate) error {
 		switch {
