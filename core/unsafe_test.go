@@ -142,11 +142,13 @@ func FuzzRelated(f *testing.F) {
 	f.Add("shop.example", "/a", "//other.example:443/x")
 	f.Add("shop.example", "/a", "http://shop.example@other.example/x")
 	f.Add("shop.example", "/a", "http://other.example#@shop.example/x")
+	f.Add("shop.example", "/a", "http://evilshop.example/x")
 	f.Add("shop.example:8080", "/a", "http://shop.example/x")
 	f.Add("Kitty.example", "/a", "http://\u212aitty.example/x")
 	f.Add("shop.example", "http://other.example/a", "x")
 	f.Add("shop.example", "other.example:443", "x")
 	f.Add("", "/a", "http:///x")
+	f.Add("shop.example", "*", "//")
 	f.Fuzz(func(t *testing.T, host, target, location string) {
 		to, ok := authority(location)
 		if !ok && !strings.HasPrefix(target, "/") {
@@ -168,7 +170,7 @@ func FuzzRelated(f *testing.F) {
 	})
 }
 
-// authority is that of an absolute http URL, or of one that lacks the scheme only (RFC 3986 3.2).
+// authority is that of an absolute http URL, or of one that lacks the scheme only (RFC 3986 3.2), if it is not empty.
 func authority(ref string) (string, bool) {
 	scheme, rest, ok := strings.Cut(strings.Trim(ref, " \t"), "//")
 	if !ok || scheme != "" && !strings.EqualFold(scheme, "http:") && !strings.EqualFold(scheme, "https:") {
@@ -181,7 +183,7 @@ func authority(ref string) (string, bool) {
 	if decoded, err := url.PathUnescape(rest); err == nil {
 		rest = decoded
 	}
-	return rest, true
+	return rest, rest != ""
 }
 
 // sameAuthority reports whether two are the same letter by letter, but for the case of ASCII and a default port.

@@ -90,6 +90,8 @@ func FuzzIfNoneMatch(f *testing.F) {
 func FuzzNotModified(f *testing.F) {
 	f.Add(`"a"`, `"a"`, at(0), at(0), true)
 	f.Add(`"b", W/"a,b" ,`, `W/"a,b"`, at(-1), at(0), true)
+	f.Add(`"b"`, `"a"`, at(0), at(0), true)
+	f.Add(`"a"b`, `"a"`, "", "", true)
 	f.Add("*", "a", "Monday, 15-Jun-26 12:00:00 GMT", at(-1), false)
 	f.Add(`x"a", "`, `"`, "yesterday", "0", true)
 	f.Fuzz(func(t *testing.T, list, etag, since, modified string, tagged bool) {
@@ -122,8 +124,19 @@ func FuzzNotModified(f *testing.F) {
 		if got && !everything && (!isTag(etag) || !strings.Contains(list, strings.TrimPrefix(etag, "W/"))) {
 			t.Errorf("%q matches %q", list, etag)
 		}
-		if NotModified([]string{list, etag}, nil, etag, "", testNow) != isTag(etag) {
-			t.Errorf("%q on a line of its own, after %q: %v", etag, list, !isTag(etag))
+		if !isTag(etag) {
+			if NotModified([]string{list, etag}, nil, etag, "", testNow) {
+				t.Errorf("%q, which is no tag, after %q matches itself", etag, list)
+			}
+			return
+		}
+		if NotModified([]string{etag + "b"}, nil, etag, "", testNow) || NotModified([]string{"b" + etag}, nil, etag, "", testNow) {
+			t.Errorf("%q matches with something beside it", etag)
+		}
+		for _, form := range []string{etag, strings.TrimPrefix(etag, "W/"), "W/" + strings.TrimPrefix(etag, "W/")} {
+			if !NotModified([]string{list, form}, nil, etag, "", testNow) {
+				t.Errorf("%q on a line of its own, after %q, does not match %q", form, list, etag)
+			}
 		}
 	})
 }

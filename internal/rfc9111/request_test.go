@@ -76,9 +76,10 @@ func FuzzRequest(f *testing.F) {
 	for _, seed := range []struct{ says, more string }{
 		{"max-age=10", "min-fresh=5"}, {"max-age=5", "max-age=50"}, {"min-fresh=50", "min-fresh=5"}, {"min-fresh=50", "min-fresh=x"},
 		{"max-stale=5", "max-stale"}, {"max-stale", "max-stale=x"}, {"max-stale, max-age=60", "no-cache"}, {"no-store", "only-if-cached"},
-		{"MAX-AGE=\"5\"", "x=\"no-cache, y\", , community=\"UCI\""}, {"max-age=99999999999999999999", "min-fresh=-1"},
+		{"MAX-AGE=\"5\"", "x=\"no-cache, y\", , community=\"UCI\""}, {"max-age=99999999999999999999", "min-fresh=-1"}, {"no-store, no-cache, only-if-cached", "x, y=1"}, {"max-stale=2", "max-age=60"},
 	} {
 		f.Add(seed.says, seed.more, uint32(60), uint32(30), false)
+		f.Add(seed.says, seed.more, uint32(27), uint32(30), false)
 		f.Add(seed.says, seed.more, uint32(27), uint32(30), true)
 	}
 	f.Fuzz(func(t *testing.T, says, more string, fresh, age uint32, mustNotStale bool) {
@@ -101,6 +102,9 @@ func FuzzRequest(f *testing.F) {
 		}
 		if e.FreshAt(now) <= 0 && mustNotStale && usable(both) {
 			t.Errorf("%q, %q: stale against the word of the server", says, more)
+		}
+		if late := -e.FreshAt(now); late >= 0 && usable(both) && late > both.MaxStale.Value {
+			t.Errorf("%q, %q: content with what has been stale for %v", says, more, late)
 		}
 		if r := ParseRequest([]string{says, more, "no-cache"}, nil); usable(r) {
 			t.Errorf("%q, %q: content in spite of no-cache", says, more)

@@ -16,9 +16,6 @@ func hasValidator(r Response, now time.Time) bool {
 		return false
 	}
 	etag, modified := headers.Lines(r.After, "Etag"), headers.Lines(r.After, "Last-Modified")
-	if len(etag) > 1 || len(modified) > 1 {
-		return false
-	}
 	return len(etag) == 1 && isTag(etag[0]) || len(modified) == 1 && isDate(modified[0], now)
 }
 

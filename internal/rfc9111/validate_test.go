@@ -88,21 +88,23 @@ func FuzzConditions(f *testing.F) {
 	f.Add(`W/"a"`, "0", `"a"`, uint8(1))
 	f.Add("a", "Sunday, 06-Nov-94 08:49:37 GMT", `W/"a"`, uint8(2))
 	f.Add("a", at(0), `"a"`, uint8(0))
+	f.Add(`W/"a"`, at(0), `"a"`, uint8(0))
+	f.Add(`"a"`, at(0), `"a"`, uint8(1))
 	f.Add(`"a"b`, at(0), `"a"`, uint8(0))
 	f.Add(`"a", "b"`, "", `"a"`, uint8(3))
 	f.Fuzz(func(t *testing.T, etag, modified, other string, twice uint8) {
 		var stored []headers.Field
-		add := func(name, value string, again bool) {
+		add := func(name, value, second string) {
 			if value == "" {
 				return
 			}
 			stored = append(stored, headers.Field{Op: headers.Set, Name: name, Value: value})
-			if again {
-				stored = append(stored, headers.Field{Op: headers.Add, Name: name, Value: value + "x"})
+			if second != "" {
+				stored = append(stored, headers.Field{Op: headers.Add, Name: name, Value: second})
 			}
 		}
-		add("ETag", etag, twice&1 != 0)
-		add("last-modified", modified, twice&2 != 0)
+		add("ETag", etag, []string{"", `"of another"`}[twice&1])
+		add("last-modified", modified, []string{"", at(-1)}[twice>>1&1])
 		h := make(http.Header)
 		headers.Apply(h, stored)
 
@@ -136,6 +138,7 @@ func FuzzConditions(f *testing.F) {
 // (RFC 9111 3.2). All other fields stay, in whatever case names are written, and whatever the outer header is.
 func FuzzFreshen(f *testing.F) {
 	f.Add("X-A", "x-a", "X-B", "X-C", uint16(0))
+	f.Add("Age", "Date", "X-B", "X-C", uint16(0))
 	f.Add("Content-Encoding", "content-encoding", "ETag", "X-C", uint16(0x0101))
 	f.Add("Cache-Control", "Vary", "vary", "cache-control", uint16(0x0210))
 	f.Add("X-A", "X-A", "X-A", "Content-Length", uint16(0x1230))
