@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/herdgate/herdgate/internal/headers"
 	"github.com/herdgate/herdgate/internal/host"
 	"github.com/herdgate/herdgate/internal/rfc9111"
 	"github.com/herdgate/herdgate/internal/route"
@@ -152,7 +153,7 @@ func originForm(host, target string) (scheme, rest string) {
 
 // canonicalHost lower-cases a host and drops a default port.
 func canonicalHost(h string) string {
-	h = strings.ToLower(h)
+	h = headers.Lower(h)
 	if rest, ok := strings.CutSuffix(h, ":80"); ok {
 		return rest
 	}

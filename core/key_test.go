@@ -85,3 +85,16 @@ func TestOriginForm(t *testing.T) {
 		}
 	}
 }
+
+// Hosts are the same by the case of ASCII and the default port only: fasthttp hands every byte of a Host to the handler.
+func TestCanonicalHost(t *testing.T) {
+	for host, want := range map[string]string{
+		"Shop.EXAMPLE": "shop.example", "shop.example:80": "shop.example", "SHOP.example:443": "shop.example",
+		"shop.example:8080": "shop.example:8080", "shop.example.": "shop.example.", "shop.example:": "shop.example:", "[::1]:80": "[::1]",
+		"\u212aitty.example": "\u212aitty.example", "a\xff": "a\xff", "a\xfe": "a\xfe", "": "",
+	} {
+		if got := canonicalHost(host); got != want {
+			t.Errorf("%q: %q, want %q", host, got, want)
+		}
+	}
+}

@@ -87,7 +87,7 @@ func (m *middleware) serve(x host.Exchange) {
 			case copied.FreshAt(now) > 0 && rq.says.Accepts(copied, now):
 				m.serveCopy(rq, o, RoleHit, copied, now, "")
 				return
-			case rq.says.Tolerates(copied, m.cfg.Targeted, now):
+			case rq.says.Tolerates(copied, now):
 				m.serveCopy(rq, o, RoleStale, copied, now, "")
 				return
 			case rq.mayHaveStale(copied, copied.Stale, now):

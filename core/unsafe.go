@@ -30,15 +30,19 @@ func (m *middleware) write(x host.Exchange, o *Outcome) {
 			if !rfc9111.Succeeded(status) {
 				return
 			}
-			targets := []string{key.Target}
-			for _, u := range rfc9111.Related(key.Host, key.Target, header) {
-				if canonicalHost(u.Host) == canonicalHost(key.Host) {
-					targets = append(targets, u.RequestURI())
-				}
-			}
-			m.gate.drop(m.gate.bases(key, targets, x.Values)...)
+			m.gate.drop(m.gate.bases(key, append(related(key, header), key.Target), x.Values)...)
 		},
 	})
+}
+
+// related are the targets on the same host that the response to a request for a key names.
+func related(key Key, header http.Header) (targets []string) {
+	for _, u := range rfc9111.Related(key.Host, key.Target, header) {
+		if canonicalHost(u.Host) == canonicalHost(key.Host) {
+			targets = append(targets, u.RequestURI())
+		}
+	}
+	return targets
 }
 
 // bases are where the responses for some targets are, on every route of the gate. Credentials that are part of a key are those

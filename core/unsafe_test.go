@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -129,4 +131,77 @@ func TestCloseDoesNotWaitForAnUnconfirmedInvalidation(t *testing.T) {
 			t.Errorf("Close took %v", took)
 		}
 	})
+}
+
+// Whatever a response names, what goes is on the host of the request, and something that a client can ask for.
+func FuzzRelated(f *testing.F) {
+	f.Add("shop.example", "/a/b?c", "/d?e#f")
+	f.Add("shop.example", "//a/b", "../../c")
+	f.Add("Shop.example:80", "/a", "http://SHOP.example/x")
+	f.Add("shop.example", "/a", "https://other.example/x")
+	f.Add("shop.example", "/a", "//other.example:443/x")
+	f.Add("shop.example", "/a", "http://shop.example@other.example/x")
+	f.Add("shop.example", "/a", "http://other.example#@shop.example/x")
+	f.Add("shop.example", "/a", "http://evilshop.example/x")
+	f.Add("shop.example:8080", "/a", "http://shop.example/x")
+	f.Add("Kitty.example", "/a", "http://\u212aitty.example/x")
+	f.Add("shop.example", "http://other.example/a", "x")
+	f.Add("shop.example", "other.example:443", "x")
+	f.Add("", "/a", "http:///x")
+	f.Add("shop.example", "*", "//")
+	f.Fuzz(func(t *testing.T, host, target, location string) {
+		to, ok := authority(location)
+		if !ok && !strings.HasPrefix(target, "/") {
+			to, ok = authority(target)
+		}
+		if !ok {
+			to = host
+		}
+		for _, name := range []string{"Location", "content-location"} {
+			for _, got := range related(Key{Host: host, Target: target}, http.Header{name: {location}}) {
+				if !sameAuthority(to, host) {
+					t.Errorf("%q at %q names %q: %q goes", target, host, location, got)
+				}
+				if strings.ContainsFunc(got, func(c rune) bool { return c < ' ' || c == 0x7f || c == '#' }) {
+					t.Errorf("%q at %q names %q: %q goes, for which no client can ask", target, host, location, got)
+				}
+			}
+		}
+	})
+}
+
+// authority is that of an absolute http URL, or of one that lacks the scheme only (RFC 3986 3.2), if it is not empty.
+func authority(ref string) (string, bool) {
+	scheme, rest, ok := strings.Cut(strings.Trim(ref, " \t"), "//")
+	if !ok || scheme != "" && !strings.EqualFold(scheme, "http:") && !strings.EqualFold(scheme, "https:") {
+		return "", false
+	}
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	rest = rest[strings.LastIndexByte(rest, '@')+1:]
+	if decoded, err := url.PathUnescape(rest); err == nil {
+		rest = decoded
+	}
+	return rest, rest != ""
+}
+
+// sameAuthority reports whether two are the same letter by letter, but for the case of ASCII and a default port.
+func sameAuthority(a, b string) bool {
+	bare := func(s string) string {
+		if rest, ok := strings.CutSuffix(s, ":80"); ok {
+			return rest
+		}
+		return strings.TrimSuffix(s, ":443")
+	}
+	a, b = bare(a), bare(b)
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if a[i] != b[i] && (a[i]^0x20 != b[i] || a[i]|0x20 < 'a' || a[i]|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
 }

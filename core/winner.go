@@ -235,6 +235,7 @@ func (m *middleware) newEntry(rq *request, gr *grant, res host.Result, fields []
 		Stale:        v.Stale,
 		StaleIfError: v.StaleIfError,
 		OverStale:    m.cfg.OverStale,
+		MustNotStale: v.MustNotStale,
 		Scope:        v.Scope,
 		Status:       res.Status,
 		Header:       without(fields, v.Omit),

@@ -2,9 +2,10 @@ package fibermw
 
 import (
 	"bytes"
-	"strings"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/herdgate/herdgate/internal/headers"
 )
 
 // Path implements host.Exchange. It is the path as received if nothing rewrote it, without a copy.
@@ -25,11 +26,11 @@ func (x *exchange) Path() string {
 	if view := x.c.Path(); view != path && view != string(fasthttp.AppendUnquotedArg(nil, original)) {
 		path += "\x00" + view
 	}
-	received := x.Host()
-	if view := x.c.Hostname(); !strings.EqualFold(view, received) {
+	received := headers.Lower(x.Host())
+	if view := x.c.Hostname(); headers.Lower(view) != received {
 		path += "\x00" + view
 	}
-	if view := string(uri.Host()); !strings.EqualFold(view, received) {
+	if view := string(uri.Host()); headers.Lower(view) != received {
 		path += "\x00" + view
 	}
 	return path

@@ -55,6 +55,15 @@ func TestForwardedHost(t *testing.T) {
 	}
 }
 
+// Only the case of ASCII does not matter: a tenant is looked up by the bytes that c.Hostname returns.
+func TestForwardedHostInUnicode(t *testing.T) {
+	honest := received(t, newApp(), "GET /x HTTP/1.1\r\nHost: Shop\r\nX-Forwarded-Host: sHop\r\nConnection: close\r\n\r\n", pathAndQuery)
+	forged := received(t, newApp(), "GET /x HTTP/1.1\r\nHost: Shop\r\nX-Forwarded-Host: \u017fhop\r\nConnection: close\r\n\r\n", pathAndQuery)
+	if honest != [2]string{"/x", ""} || forged == honest {
+		t.Errorf("honest %q, forged %q", honest, forged)
+	}
+}
+
 // A target in absolute form names the host too; a Host header that contradicts it must not share a key with one that does not.
 func TestAbsoluteTarget(t *testing.T) {
 	honest := received(t, newApp(), "GET http://a/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", pathAndQuery)

@@ -64,6 +64,18 @@ func saysCases() []Case {
 			},
 		},
 		Case{
+			ID: "says/max-stale-outside", What: "RFC 9111 4.2.4: nor where middleware outside forbids it",
+			Route: honour(), Outer: []string{"Cache-Control: max-age=0, must-revalidate"}, Origin: Script{Header: []string{`ETag: "v1"`}}, Steps: []Step{
+				miss(get("/a"), 1), Send{Request: get("/a", "Cache-Control: max-stale"), Want: Want{Run: 2, Cache: "fwd=stale"}, Runs: 2},
+			},
+		},
+		Case{
+			ID: "says/max-stale-route", What: "RFC 9111 4.2.4: nor where the route's own word does",
+			Route: honour(core.UnsafeCacheControl("max-age=0, must-revalidate")), Origin: Script{Header: []string{`ETag: "v1"`}}, Steps: []Step{
+				miss(get("/a"), 1), Send{Request: get("/a", "Cache-Control: max-stale"), Want: Want{Run: 2, Cache: "fwd=stale"}, Runs: 2},
+			},
+		},
+		Case{
 			ID: "says/herd", What: "RFC 9111 5.2.1.4: by option, one computation for all who want a new one at the same time",
 			Route: honour(), Origin: maxAge, Steps: []Step{
 				miss(get("/a"), 1), Does{Next: []Script{{Hold: true, Header: []string{"Cache-Control: max-age=60"}}}, Then: Script{Header: []string{"Cache-Control: max-age=60"}}},

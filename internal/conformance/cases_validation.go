@@ -72,6 +72,11 @@ func validationCases() []Case {
 			},
 		},
 		Case{
+			ID: "validate/no-tag", What: "RFC 9111 4.3.4: a 304 that repeats what is stored is about that, be it no entity-tag",
+			Origin: Script{Header: []string{"ETag: v1", modified, noCache}, Confirm: []string{"ETag: v1"}},
+			Steps:  []Step{miss(get("/a"), 1), confirmed(get("/a"), 1, 2, "ETag: v1"), Saw{2, []string{"!If-None-Match"}}, confirmed(get("/a"), 1, 3, "ETag: v1")},
+		},
+		Case{
 			ID: "validate/other-stale", What: "RFC 5861 4: where a failure is covered by a stale copy, such a 304 is, once",
 			Route: staleable(core.StaleFor(0)), Origin: soon(Script{Header: []string{tag}, Confirm: []string{`ETag: "v2"`}}),
 			Steps: []Step{

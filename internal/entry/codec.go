@@ -78,6 +78,7 @@ func Decode(raw []byte, most int64) (*Entry, error) {
 		Stale:        in.duration(),
 		StaleIfError: in.duration(),
 		OverStale:    in.duration(),
+		MustNotStale: in.number(1) == 1,
 		Body:         f.body,
 	}
 	in.check(e.Status >= 100)
@@ -100,10 +101,14 @@ func Decode(raw []byte, most int64) (*Entry, error) {
 }
 
 // numbers returns the numbers of the metadata, in the order in which Decode reads them.
-func (e *Entry) numbers() [9]uint64 {
+func (e *Entry) numbers() [10]uint64 {
+	var mustNotStale uint64
+	if e.MustNotStale {
+		mustNotStale = 1
+	}
 	return [...]uint64{
 		uint64(e.Status), uint64(e.Scope), uint64(max(0, e.Received)),
-		bounded(e.Age), bounded(e.Fresh), bounded(e.Stale), bounded(e.StaleIfError), bounded(e.OverStale),
+		bounded(e.Age), bounded(e.Fresh), bounded(e.Stale), bounded(e.StaleIfError), bounded(e.OverStale), mustNotStale,
 		uint64(len(e.Body)),
 	}
 }

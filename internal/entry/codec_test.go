@@ -45,7 +45,7 @@ func sample(body int) *Entry {
 func TestRoundTrip(t *testing.T) {
 	empty := &Entry{Status: 100, Body: []byte{}}
 	extreme := &Entry{
-		Grant: math.MinInt64, Received: math.MaxInt64, Status: 999, Body: []byte{0},
+		Grant: math.MinInt64, Received: math.MaxInt64, Status: 999, MustNotStale: true, Body: []byte{0},
 		Age: MaxDuration, Fresh: MaxDuration, Stale: MaxDuration, StaleIfError: MaxDuration, OverStale: MaxDuration,
 	}
 	for name, e := range map[string]*Entry{"sample": sample(1000), "empty": empty, "extreme": extreme, "no body": sample(0)} {
@@ -224,7 +224,7 @@ func TestDecodeValidates(t *testing.T) {
 
 // Lengths that promise more than there is are refused before anything is allocated for them.
 func TestDecodeAllocatesLittle(t *testing.T) {
-	numbers := append(binary.AppendUvarint(nil, 200), make([]byte, 8)...) // Status, the other numbers zero
+	numbers := append(binary.AppendUvarint(nil, 200), make([]byte, 9)...) // Status, the other numbers zero
 	huge := binary.AppendUvarint(nil, math.MaxUint64)
 	large := binary.AppendUvarint(nil, math.MaxInt32)
 	for name, metadata := range map[string][]byte{

@@ -43,6 +43,7 @@ type Entry struct {
 	Stale        time.Duration // how long after that it may be served while one refreshes
 	StaleIfError time.Duration // how long after Fresh it may stand in for a failure
 	OverStale    time.Duration // how long after Fresh the route may serve it instead of a 503
+	MustNotStale bool          // nobody may have it stale, whoever would be content with that (RFC 9111 4.2.4). The windows are zero
 	Scope        Scope
 
 	Status int

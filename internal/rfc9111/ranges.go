@@ -79,7 +79,7 @@ func RangeApplies(ifRange []string, stored []headers.Field, now time.Time) bool 
 		return false
 	}
 	if strings.HasPrefix(ifRange[0], `"`) {
-		return isTag(ifRange[0]) && ifRange[0] == headers.Get(stored, "Etag")
+		return isTag(ifRange[0]) && ifRange[0] == sole(stored, "Etag")
 	}
 	since, ok1 := ParseDate(ifRange[0], now)
 	modified, ok2 := ParseDate(headers.Get(stored, "Last-Modified"), now)

@@ -1,6 +1,9 @@
 package rfc9111
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/herdgate/herdgate/internal/headers"
@@ -60,6 +63,7 @@ func TestRangeApplies(t *testing.T) {
 		{"RFC 9110 13.1.5: a weak tag", []string{`W/"a"`}, stored("Etag", `W/"a"`), false},
 		{"RFC 9110 13.1.5: the stored one is weak", []string{`"a"`}, stored("Etag", `W/"a"`), false},
 		{"RFC 9110 13.1.5: a list", []string{`"a", "b"`}, stored("Etag", `"a", "b"`), false},
+		{"RFC 9110 13.1.5: two stored tags", []string{`"a"`}, stored("Etag", `"a"`, "Etag", `"b"`), false},
 		{"RFC 9110 13.1.5: the date", []string{at(-60)}, strong, true},
 		{"RFC 9110 13.1.5: a later date", []string{at(-59)}, strong, false},
 		{"RFC 9110 8.8.2.2: a date that may be of two versions", []string{at(0)}, stored("Last-Modified", at(0), "Date", at(0)), false},
@@ -85,6 +89,53 @@ func FuzzRange(f *testing.F) {
 		p := Range([]string{line}, size)
 		if p.Status == 206 && (p.First < 0 || p.Length < 1 || p.First > size-p.Length) || p.Status != 206 && (p.First != 0 || p.Length != 0) {
 			t.Errorf("%q of %d: %+v", line, size, p)
+		}
+		if p.Status != 206 {
+			return
+		}
+		var first, last, of int64
+		if _, err := fmt.Sscanf(p.ContentRange(size), "bytes %d-%d/%d", &first, &last, &of); err != nil || of != size || first != p.First || last-first+1 != p.Length {
+			t.Errorf("%+v of %d is said to be %q", p, size, p.ContentRange(size))
+		}
+		if again := Range([]string{fmt.Sprintf("bytes=%d-%d", first, last)}, size); again != p {
+			t.Errorf("%+v of %d, asked for by its bounds: %+v", p, size, again)
+		}
+	})
+}
+
+// A part is sent only to those who certainly have another part of the same bytes: nothing weak ever matches, and two tags are none.
+func FuzzRangeApplies(f *testing.F) {
+	f.Add(`"a"`, `"a"`, at(-60), at(0))
+	f.Add(`W/"a"`, `W/"a"`, at(-60), at(0))
+	f.Add(`"a"`, `W/"a"`, at(0), at(0))
+	f.Add(at(-60), `"a"`, at(-60), at(0))
+	f.Add(at(0), "", at(0), at(0))
+	f.Add(at(-59), "", at(-60), at(0))
+	f.Add("Monday, 15-Jun-26 11:59:00 GMT", "", at(-60), at(-59))
+	f.Fuzz(func(t *testing.T, ifRange, etag, modified, date string) {
+		stored := fields("Last-Modified: "+modified, "Date: "+date)
+		withTag := append(fields("ETag: "+etag), stored...)
+		got := RangeApplies([]string{ifRange}, withTag, testNow)
+
+		byTag := ifRange == etag && strings.HasPrefix(etag, `"`) && isTag(etag)
+		asked, ok1 := ParseDate(ifRange, testNow)
+		changed, ok2 := ParseDate(modified, testNow)
+		made, ok3 := ParseDate(date, testNow)
+		byDate := ok1 && ok2 && ok3 && asked.Equal(changed) && changed.Before(made)
+		if got != (byTag || byDate) {
+			t.Errorf("If-Range: %q, stored ETag %q, Last-Modified %q, Date %q: %v", ifRange, etag, modified, date, got)
+		}
+		if got && byTag && !NotModified([]string{ifRange}, nil, etag, "", testNow) {
+			t.Errorf("%q is strongly %q, but not weakly", ifRange, etag)
+		}
+		for _, weak := range [][2]string{{"W/" + ifRange, etag}, {ifRange, "W/" + etag}, {"W/" + ifRange, "W/" + etag}} {
+			if !byDate && RangeApplies([]string{weak[0]}, append(fields("ETag: "+weak[1]), stored...), testNow) {
+				t.Errorf("If-Range: %q matches %q", weak[0], weak[1])
+			}
+		}
+		twice := append(slices.Clone(withTag), headers.Field{Op: headers.Add, Name: "ETag", Value: `"of another"`})
+		if byTag && RangeApplies([]string{ifRange}, twice, testNow) {
+			t.Errorf("%q matches a response with two tags", ifRange)
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/herdgate/herdgate/internal/entry"
-	"github.com/herdgate/herdgate/internal/headers"
 )
 
 // Request is what a request says about stored responses (RFC 9111 5.2.1). The zero Request says nothing.
@@ -13,7 +12,7 @@ type Request struct {
 	NoCache      bool
 	OnlyIfCached bool
 	MaxAge       Delta // stricter than it may be meant if it does not parse: zero
-	MinFresh     Delta
+	MinFresh     Delta // the largest: of this one the larger is the stricter
 	MaxStale     Delta // without an argument: MaxDelta
 }
 
@@ -48,7 +47,7 @@ func apply(r *Request, name, argument string, has bool) {
 	case "max-age": // 5.2.1.1
 		r.MaxAge.add(argument)
 	case "min-fresh": // 5.2.1.3
-		r.MinFresh.add(argument)
+		r.MinFresh.raise(argument)
 	case "max-stale": // 5.2.1.2
 		if has {
 			r.MaxStale.add(argument)
@@ -58,23 +57,19 @@ func apply(r *Request, name, argument string, has bool) {
 	}
 }
 
+// raise is add for a directive of which the larger is the stricter: the largest valid argument counts.
+func (d *Delta) raise(argument string) {
+	value, ok := parseDelta(argument)
+	*d = Delta{Present: true, Valid: ok || d.Valid, Value: max(value, d.Value)}
+}
+
 // Accepts reports whether a stored response will do as far as its age goes, be it fresh or stale.
 func (r Request) Accepts(e *entry.Entry, now int64) bool {
 	return !r.NoCache && (!r.MaxAge.Present || e.AgeAt(now) <= r.MaxAge.Value) && (!r.MinFresh.Valid || e.FreshAt(now) >= r.MinFresh.Value)
 }
 
-// Tolerates reports whether the request is content with a response that has been stale for a while and whose fields do not
-// forbid that (RFC 9111 4.2.4).
-func (r Request) Tolerates(e *entry.Entry, targeted []string, now int64) bool {
-	if !r.MaxStale.Valid || e.FreshAt(now) < -r.MaxStale.Value {
-		return false
-	}
-	for _, name := range append([]string{"Cache-Control"}, targeted...) {
-		for _, f := range e.Header {
-			if f.Op != headers.Del && strings.EqualFold(f.Name, name) && ParseCacheControl([]string{f.Value}).NoStale {
-				return false
-			}
-		}
-	}
-	return r.Accepts(e, now)
+// Tolerates reports whether the request is content with a response that has been stale for a while, and the response is one that
+// may be served stale (RFC 9111 4.2.4).
+func (r Request) Tolerates(e *entry.Entry, now int64) bool {
+	return !e.MustNotStale && r.MaxStale.Valid && e.FreshAt(now) >= -r.MaxStale.Value && r.Accepts(e, now)
 }

@@ -16,9 +16,6 @@ func hasValidator(r Response, now time.Time) bool {
 		return false
 	}
 	etag, modified := headers.Lines(r.After, "Etag"), headers.Lines(r.After, "Last-Modified")
-	if len(etag) > 1 || len(modified) > 1 {
-		return false
-	}
 	return len(etag) == 1 && isTag(etag[0]) || len(modified) == 1 && isDate(modified[0], now)
 }
 
@@ -35,23 +32,37 @@ func isTag(s string) bool {
 // Conditions returns the request fields by which the origin is asked whether a stored response is still current:
 // the stored validators, letter by letter (RFC 9111 4.3.1). None if it has no validator.
 func Conditions(stored []headers.Field, now time.Time) (conditions []headers.Field) {
-	if etag := headers.Get(stored, "Etag"); isTag(etag) {
+	if etag := sole(stored, "Etag"); isTag(etag) {
 		conditions = append(conditions, headers.Field{Op: headers.Set, Name: "If-None-Match", Value: etag})
 	}
-	if modified := headers.Get(stored, "Last-Modified"); isDate(modified, now) {
+	if modified := sole(stored, "Last-Modified"); isDate(modified, now) {
 		conditions = append(conditions, headers.Field{Op: headers.Set, Name: "If-Modified-Since", Value: modified})
 	}
 	return conditions
 }
 
+// sole returns the value of a field that has one line, else "": of two validators neither is one.
+func sole(stored []headers.Field, name string) (value string) {
+	lines := 0
+	for _, f := range stored {
+		if (f.Op == headers.Set || f.Op == headers.Add) && strings.EqualFold(f.Name, name) {
+			value = f.Value
+			lines++
+		}
+	}
+	if lines != 1 {
+		return ""
+	}
+	return value
+}
+
 // Confirms reports whether a 304 with these fields is about the stored response (RFC 9111 4.3.4): its ETag, if it has
 // one, is the stored one; else its Last-Modified, if it has one. A 304 without either answers the one
-// question that was asked. Two strong tags must be the same; W/ on one side only is a recoding on the way.
+// question that was asked. Two strong tags must be the same; W/ on one side only is a recoding on the way. What is no tag is
+// compared letter by letter: many an origin forgets the quotes.
 func Confirms(answer, stored []headers.Field) bool {
-	if etag := headers.Get(answer, "Etag"); etag != "" {
-		theirs, _, ok1 := cutTag(etag)
-		ours, _, ok2 := cutTag(headers.Get(stored, "Etag"))
-		return ok1 && ok2 && theirs == ours
+	if theirs, ours := headers.Get(answer, "Etag"), headers.Get(stored, "Etag"); theirs != "" {
+		return theirs == ours || isTag(theirs) && isTag(ours) && strings.TrimPrefix(theirs, "W/") == strings.TrimPrefix(ours, "W/")
 	}
 	modified := headers.Get(answer, "Last-Modified")
 	return modified == "" || modified == headers.Get(stored, "Last-Modified")

@@ -87,7 +87,7 @@ func VaryValue(name string, lines []string) string {
 		value = strings.Join(lines, ", ")
 	}
 	if strings.EqualFold(name, "Accept-Language") {
-		value = strings.ToLower(withoutSpaces.Replace(value))
+		value = headers.Lower(withoutSpaces.Replace(value))
 	}
 	if value = strings.Trim(value, " \t"); value == "" {
 		return " "

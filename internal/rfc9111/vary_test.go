@@ -150,4 +150,7 @@ func TestVaryValueLanguage(t *testing.T) {
 	if same("en, de", "de, en") || same("en", "en, de") {
 		t.Error("order or number do not matter")
 	}
+	if same("ka", "\u212aa") || same("\xfe", "\xff") {
+		t.Error("what a handler can tell apart is the same: only the case of ASCII does not matter")
+	}
 }
