@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // reads shares GETs: of all who want a location at the same time, one asks. Whoever comes before a GET is sent
@@ -55,8 +56,13 @@ func (r *reads) do(ctx context.Context, loc string, read reader) (stored, error)
 	current.next = next
 	ended := current.ended()
 	r.mu.Unlock()
-	<-ended                             // bounded: a read is
-	if err := current.err; err != nil { // who has waited for one budget does not wait for a second
+	began := time.Now()
+	<-ended // bounded: a read is
+	err := current.err
+	if err == nil && time.Since(began) > readBudget*3/2 { // the first of a process asks for the time before
+		err = errTooBrief
+	}
+	if err != nil { // who has waited for one budget does not wait for a second
 		read = func(context.Context, string, *want) (stored, error) { return stored{}, err }
 	}
 	r.lead(ctx, loc, next, read)

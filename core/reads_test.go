@@ -123,6 +123,36 @@ func TestFailedReadIsInherited(t *testing.T) {
 	})
 }
 
+// The first read of a process may take two budgets, one of them for the time. Who has waited for that does not ask again.
+func TestNobodyWaitsForTwoLongReads(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes, waits time.Duration
+		fails        error
+	}{
+		"long":  {2 * readBudget, 2 * readBudget, errTooBrief},
+		"short": {readBudget, 2 * readBudget, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r reads
+				read := func(_ context.Context, _ string, w *want) (stored, error) {
+					w.sent.Store(true)
+					time.Sleep(c.takes)
+					return stored{}, nil
+				}
+				var first sync.WaitGroup
+				first.Go(func() { _, _ = r.do(t.Context(), "loc", read) })
+				synctest.Wait()
+				began := time.Now()
+				if _, err := r.do(t.Context(), "loc", read); !errors.Is(err, c.fails) || time.Since(began) != c.waits {
+					t.Errorf("%v after %v, want %v after %v", err, time.Since(began), c.fails, c.waits)
+				}
+				first.Wait()
+			})
+		})
+	}
+}
+
 // A read that ends its goroutine takes nobody along: who waits has an error, and the next is asked again.
 func TestReadThatDoesNotReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
