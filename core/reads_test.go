@@ -138,7 +138,7 @@ func TestNobodyWaitsForTwoLongReads(t *testing.T) {
 				read := func(_ context.Context, _ string, w *want) (stored, error) {
 					w.sent.Store(true)
 					time.Sleep(c.takes)
-					return stored{}, nil
+					return stored{entry: &entry.Entry{}}, nil
 				}
 				var first sync.WaitGroup
 				first.Go(func() { _, _ = r.do(t.Context(), "loc", read) })
