@@ -135,16 +135,19 @@ func TestNobodyWaitsForTwoLongReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var r reads
-				read := func(_ context.Context, _ string, w *want) (stored, error) {
-					w.sent.Store(true)
-					time.Sleep(c.takes)
-					return stored{entry: &entry.Entry{}}, nil
+				ask := func() error {
+					_, err := r.do(t.Context(), "loc", func(_ context.Context, _ string, w *want) (stored, error) {
+						w.sent.Store(true)
+						time.Sleep(c.takes)
+						return stored{}, nil
+					})
+					return err
 				}
 				var first sync.WaitGroup
-				first.Go(func() { _, _ = r.do(t.Context(), "loc", read) })
+				first.Go(func() { _ = ask() })
 				synctest.Wait()
 				began := time.Now()
-				if _, err := r.do(t.Context(), "loc", read); !errors.Is(err, c.fails) || time.Since(began) != c.waits {
+				if err := ask(); !errors.Is(err, c.fails) || time.Since(began) != c.waits {
 					t.Errorf("%v after %v, want %v after %v", err, time.Since(began), c.fails, c.waits)
 				}
 				first.Wait()
