@@ -127,7 +127,7 @@ func (b *inbox) session(ctx context.Context) (heard bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	messages := make(chan any)
 	var receiver sync.WaitGroup
-	var locked atomic.Bool // sub, for good: it was left so when a hook panicked
+	var locked atomic.Bool // sub is, for good: go-redis held its lock when the hook panicked, and Close would wait for it
 	receiver.Go(func() {
 		defer close(messages)
 		defer func() {

@@ -103,7 +103,7 @@ func (o redisOption) open() (backend, error) {
 		errs = append(errs, err)
 	}
 	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+		return nil, errors.Join(append(errs, end())...)
 	}
 	prefix := o.namespace + ":v1:"
 	b := &redisBackend{

@@ -51,6 +51,25 @@ func TestInstrumentFails(t *testing.T) {
 	}
 }
 
+// What New refuses leaves no client behind: the one made for a cluster is closed, the user's is not.
+func TestRefusedBackendClosesItsClient(t *testing.T) {
+	cluster := redistest.SharedCluster(t).Client()
+	var own redis.UniversalClient
+	_, err := New(Redis(cluster, "no such namespace", Instrument(func(c redis.UniversalClient) error {
+		own = c
+		return nil
+	})))
+	if err == nil || own == nil {
+		t.Fatalf("New: %v", err)
+	}
+	if err := own.Ping(t.Context()).Err(); !errors.Is(err, redis.ErrClosed) {
+		t.Errorf("its own client: %v", err)
+	}
+	if err := cluster.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("the user's client: %v", err)
+	}
+}
+
 // With go-redis 9.16 and 9.17 a subscription on a client that WithTimeout made ends the user's process with a panic.
 // internal/versus runs on such a version.
 func TestSubscribesOnTheUsersClient(t *testing.T) {

@@ -60,7 +60,7 @@ func TestUnreadableEntryIsComputed(t *testing.T) {
 	if n := alone.runs(); n != 1 {
 		t.Errorf("%d computations in one process, want 1", n)
 	}
-	eventually(t, kept)
+	get("/", stored.answers(0, "never")).send(a.serve).want(t, RoleHit, "stored")
 	proxy.Pass()
 	eventually(t, func() bool { return get("/", alone.answers(0, "alone")).send(b.serve).body == "stored" })
 }

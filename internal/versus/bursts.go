@@ -71,20 +71,11 @@ func bursts(c config, s *redisServer) (table, error) {
 }
 
 func burstsOf(x contestant, s *redisServer, n int) (samples []burst, err error) {
-	fleet, err := startWith(orders{Work: herdWork, Fresh: burstFresh, Timed: true}, x, s.addr, burstProcesses)
+	fleet, pool, end, err := connected(orders{Work: herdWork, Fresh: burstFresh, Timed: true}, x, s, burstProcesses, burstClients)
 	if err != nil {
 		return nil, err
 	}
-	defer stop(fleet)
-	var addrs []string
-	for _, p := range fleet {
-		addrs = append(addrs, p.Addr)
-	}
-	pool, err := connect(addrs, burstClients)
-	if err != nil {
-		return nil, err
-	}
-	defer pool.close()
+	defer end()
 	page := request(fmt.Sprintf("%s%d/burst", pathPages, pageHead))
 	for i := range fleet { // one computes, and all have connections to Redis
 		if err := pool.each(pool.all[i:i+1], page, nil); err != nil {
@@ -126,7 +117,7 @@ func burstsOf(x contestant, s *redisServer, n int) (samples []burst, err error) 
 // inServers returns how long the requests took in their servers since the last time, sorted.
 func inServers(fleet []*process) (all []time.Duration, err error) {
 	for _, p := range fleet {
-		c, err := p.counters("")
+		c, err := p.counters("?took")
 		if err != nil {
 			return nil, err
 		}

@@ -43,7 +43,7 @@ type counters struct {
 	CPU          time.Duration   // of the process, so far
 	InUse        uint64          // heap and stacks, in bytes; after a collection
 	Gate         core.Stats      // of herdgate
-	Took         []time.Duration // in the handler, of all requests since the last time; if the process keeps that
+	Took         []time.Duration // in the handler, of all requests since it was last asked for; if the process keeps that
 }
 
 func serve(raw string) error {
@@ -108,7 +108,7 @@ func listen(app application, computations *atomic.Int64) error {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		c.Mallocs, c.InUse = m.Mallocs, m.HeapAlloc+m.StackInuse
-		if stopwatch != nil {
+		if stopwatch != nil && r.URL.Query().Has("took") {
 			c.Took = stopwatch.take()
 		}
 		if g := opened.Load(); g != nil {

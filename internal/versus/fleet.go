@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"time"
 )
 
 // process is a server that runs one contestant.
@@ -22,11 +21,7 @@ type process struct {
 }
 
 // start starts n processes of a contestant, which share what they keep in Redis.
-func start(c contestant, redis string, n int, work time.Duration) (fleet []*process, err error) {
-	return startWith(orders{Work: work}, c, redis, n)
-}
-
-func startWith(given orders, c contestant, redis string, n int) (fleet []*process, err error) {
+func start(given orders, c contestant, redis string, n int) (fleet []*process, err error) {
 	given.Contestant, given.Redis, given.Namespace = c.name(), redis, "versus-"+rand.Text()[:8]
 	o, err := json.Marshal(given)
 	if err != nil {
@@ -53,6 +48,27 @@ func startWith(given orders, c contestant, redis string, n int) (fleet []*proces
 		}
 	}
 	return fleet, nil
+}
+
+// connected starts processes of a contestant, and connects clients to each in turn. end stops both.
+func connected(given orders, x contestant, s *redisServer, processes, clients int) (fleet []*process, pool *connections, end func(), err error) {
+	fleet, err = start(given, x, s.addr, processes)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	var addrs []string
+	for _, p := range fleet {
+		addrs = append(addrs, p.Addr)
+	}
+	pool, err = connect(addrs, clients)
+	if err != nil {
+		stop(fleet)
+		return nil, nil, nil, err
+	}
+	return fleet, pool, func() {
+		pool.close()
+		stop(fleet)
+	}, nil
 }
 
 func stop(fleet []*process) {

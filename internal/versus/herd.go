@@ -58,20 +58,11 @@ func herds(c config, s *redisServer) (table, error) {
 
 // send sends a number of herds, each at another page.
 func (h herd) send(x contestant, s *redisServer, rounds int) ([]herdSample, error) {
-	fleet, err := start(x, s.addr, h.processes, herdWork)
+	fleet, pool, end, err := connected(orders{Work: herdWork}, x, s, h.processes, h.clients)
 	if err != nil {
 		return nil, err
 	}
-	defer stop(fleet)
-	var addrs []string
-	for _, p := range fleet {
-		addrs = append(addrs, p.Addr)
-	}
-	pool, err := connect(addrs, h.clients)
-	if err != nil {
-		return nil, err
-	}
-	defer pool.close()
+	defer end()
 
 	// Each process once alone, so that connections to Redis are open and the scripts known.
 	for i := range fleet {

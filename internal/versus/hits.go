@@ -119,7 +119,7 @@ func hits(c config, s *redisServer) (table, error) {
 // open starts a process for each contestant, with connections to it.
 func open(all []contestant, s *redisServer, work time.Duration) (running []*process, pools []*connections, err error) {
 	for _, x := range all {
-		fleet, err := start(x, s.addr, 1, work)
+		fleet, err := start(orders{Work: work}, x, s.addr, 1)
 		if err != nil {
 			return running, pools, err
 		}

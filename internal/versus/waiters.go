@@ -26,16 +26,11 @@ func waiters(c config, s *redisServer) (table, error) {
 
 // waiting returns how many bytes each of n requests holds half-way through the work.
 func waiting(x contestant, s *redisServer, n int, work time.Duration) (float64, error) {
-	fleet, err := start(x, s.addr, 1, work)
+	fleet, pool, end, err := connected(orders{Work: work}, x, s, 1, n)
 	if err != nil {
 		return 0, err
 	}
-	defer stop(fleet)
-	pool, err := connect([]string{fleet[0].Addr}, n)
-	if err != nil {
-		return 0, err
-	}
-	defer pool.close()
+	defer end()
 	idle, err := fleet[0].counters("?collect")
 	if err != nil {
 		return 0, err
